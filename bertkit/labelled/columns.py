@@ -1,0 +1,37 @@
+"""Which columns of a table are a row's text, pair, label and id: plain facts that task declarations and flags state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+LabelKind = Literal["class", "number", "several"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Column names of one table.
+
+    Attributes:
+        text: The (first) text's column.
+        pair: The second text's, or None.
+        label: The label's, or None where none is asked for.
+        id: The id's, or None: the row's number from 0 then.
+        kind: What a label is: a class by name, a number, or several names.
+        names: Class names in the order of their numbers, where the file writes ``0``, ``1``, … for them; else empty.
+        positions: Columns by place, from 0, for a file whose first line is no header (``{"text": 3, "label": 1}``).
+        width: Columns of a file without header.
+        delimiter: Between the names of one cell where a label is several (a JSON list needs none).
+    """
+
+    text: str = "text"
+    pair: str | None = None
+    label: str | None = "label"
+    id: str | None = None
+    kind: LabelKind = "class"
+    names: tuple[str, ...] = ()
+    positions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    width: int | None = None
+    delimiter: str = ","

@@ -1,0 +1,93 @@
+"""What a task is: the values of a declaration, free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from bertkit.errors import UsageError, nearest
+from bertkit.labelled.columns import Columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a task's data.
+
+    Attributes:
+        name: ``train``, ``validation``, ``validation_mismatched``, ``test``, …; evaluations are filed under it.
+        files: The file names by which it is known in a folder; the first that is there is taken.
+        split: The hub's name of it; ``name`` where it is None.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    split: str | None = None
+
+    @property
+    def role(self) -> str:
+        """``train``, ``validation`` or ``test``."""
+        return self.name.partition("_")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubData:
+    """A data set on the hub: its id, configuration and revision, and its columns where they differ from the files'."""
+
+    id: str
+    config: str | None = None
+    revision: str | None = None
+    columns: Columns | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task's declaration.
+
+    Attributes:
+        name: What the command line calls it.
+        title: One line for ``bertkit tasks``.
+        kind: Which kind reads, trains and scores it: ``classification``, ``tagging``, ``span``.
+        parts: Its parts, training first.
+        hub: Its data on the hub, or None: data are the user's own then.
+        columns: Columns of its tables; None for kinds that read no table.
+        labels: Names in order; empty where the training rows say them.
+        positive: The label that binary F1 counts, or None.
+        metrics: Keys of the figures that it reports, the primary one first.
+        problem: config.json's ``problem_type``; empty where there is none.
+        settings: Its kind's settings where they differ from the kind's own defaults (``max_length``, …).
+        training: Training defaults of its own (``epochs``, ``batch_size``, …) over those of its kind and width.
+        official: The name of the official prediction file (GLUE's ``CoLA.tsv``), by part; empty where there is none.
+    """
+
+    name: str
+    title: str
+    kind: str
+    parts: tuple[Part, ...]
+    metrics: tuple[str, ...]
+    hub: HubData | None = None
+    columns: Columns | None = None
+    labels: tuple[str, ...] = ()
+    positive: str | None = None
+    problem: str = "single_label_classification"
+    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    training: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    official: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def primary(self) -> str:
+        """The figure that decides."""
+        return self.metrics[0]
+
+    def part(self, name: str) -> Part:
+        """The part of that name.
+
+        Raises:
+            UsageError: There is none; the parts are listed.
+        """
+        for part in self.parts:
+            if part.name == name:
+                return part
+        known = [part.name for part in self.parts]
+        raise UsageError(f"{self.name} has no part {name!r}.{nearest(name, known)}", hint=f"Its parts are {', '.join(known)}.")
