@@ -1,0 +1,249 @@
+"""What a command says. Two streams: what was asked for on stdout, everything else on stderr.
+
+On a terminal progress is drawn by rich; elsewhere it is plain lines at a steady rate, without escapes or carriage returns.
+Of several processes the first alone speaks. Texts from data are neutralised: no control character reaches a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from bertkit.jobs.signals import Stop
+from bertkit.notices import Notice, listening
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+Update = Callable[..., None]
+EVERY = 10.0  # seconds between two plain progress lines
+# Figures that are not shares: losses and counts are printed as they are, SQuAD's come as points already.
+_NOT_SHARES = ("loss", "perplexity", "seconds", "tokens", "count", "examples", "steps", "threshold", "unigram", "epoch")
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that speaks: rank 0, or the only one."""
+    return os.environ.get("RANK", "0") in ("", "0")
+
+
+def clean(text: object) -> str:
+    """Text that is safe on a terminal: control characters and escapes (C0 but newline and tab, C1, bidi overrides) spelled out."""
+    return "".join(_spell(c) if _dangerous(c) else c for c in str(text))
+
+
+def _dangerous(c: str) -> bool:
+    return (c < " " and c not in "\n\t") or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" or "\u2066" <= c <= "\u2069"
+
+
+def _spell(c: str) -> str:
+    return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
+
+
+def finite(value: Any) -> Any:
+    """The value as JSON can hold it: NaN and infinities are null, paths are texts, arrays' numbers plain ones."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [finite(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    item = getattr(value, "item", None)  # a numpy or torch scalar
+    return finite(item()) if item is not None and getattr(value, "ndim", 1) == 0 else str(value)
+
+
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """One JSON text without NaN, in any locale safe to print."""
+    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def points(name: str, value: Any) -> str:
+    """A figure as people read it: shares in points (0-100), losses and counts as they are, ``-`` where there is none."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return clean(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if any(word in name for word in _NOT_SHARES):
+        return f"{value:.4f}"
+    return f"{value * 100:.2f}" if -1.0 <= value <= 1.0 else f"{value:.2f}"
+
+
+class Console:
+    """The two streams of one command, its notices and its wish to stop.
+
+    Args:
+        quiet: Only the output's path is printed, and errors.
+        json: stdout gets one JSON object (the command line's business) and nothing else.
+        stop: The signals of this command; a job polls ``console.stop``.
+    """
+
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        json: bool = False,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+        stop: Stop | None = None,
+        first: bool | None = None,
+        every: float = EVERY,
+    ) -> None:
+        self.quiet = quiet
+        self.json = json
+        self.stdout = stdout or sys.stdout
+        self.stderr = stderr or sys.stderr
+        self.first = is_first_process() if first is None else first
+        self.every = every
+        self.stop = stop or Stop()
+        self.stop.say = self.stop.say or self.say
+        self.heard: dict[Notice, None] = {}
+        self._live: Progress | None = None
+
+    @property
+    def terminal(self) -> bool:
+        """Whether stderr is a terminal that may be drawn on."""
+        return self.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def say(self, text: object = "") -> None:
+        """A line on stderr, from the first process alone, unless ``-q``."""
+        if self.first and not self.quiet:
+            self._error_line(clean(text))
+
+    def notice(self, notice: Notice) -> None:
+        """A notice: printed once on stderr, and kept for ``--json``."""
+        if notice not in self.heard:
+            self.heard[notice] = None
+            self.say(f"Note: {notice.message}")
+
+    def hearing(self) -> Any:
+        """A context manager: inside, every notice of every room comes here."""
+        return listening(self.notice)
+
+    @property
+    def warnings(self) -> list[dict[str, str]]:
+        """The notices heard so far, as ``--json`` gives them."""
+        return [{"kind": notice.kind, "message": notice.message} for notice in self.heard]
+
+    def result(self, text: object = "") -> None:
+        """What was asked for, on stdout; nothing under ``--json`` (there it is in the object) or ``-q``."""
+        if self.first and not self.quiet and not self.json:
+            self._write(self.stdout, clean(text))
+
+    def data(self, line: str) -> None:
+        """A line of asked-for data on stdout (JSON lines of ``predict``), also with ``-q``."""
+        if self.first and not self.json:
+            self._write(self.stdout, line)
+
+    def table(self, rows: Sequence[Sequence[object]], header: Sequence[str] | None = None) -> None:
+        """Columns on stdout, aligned, numbers' columns to the right."""
+        cells = [[clean(cell) for cell in row] for row in ([list(header)] if header else []) + [list(row) for row in rows]]
+        if not cells:
+            return
+        widths = [max(_width(row[n]) for row in cells) for n in range(len(cells[0]))]
+        numeric = [all(_numeric(row[n]) for row in cells[bool(header) :]) for n in range(len(widths))]
+        for row in cells:
+            padded = [
+                (" " * (width - _width(cell)) + cell) if right else cell + " " * (width - _width(cell))
+                for cell, width, right in zip(row, widths, numeric, strict=True)
+            ]
+            self.result("  ".join(padded).rstrip())
+
+    def metrics(self, figures: Mapping[str, Any]) -> None:
+        """Figures on stdout, one a line, in points."""
+        self.table([(name, points(name, value)) for name, value in figures.items() if not isinstance(value, (Mapping, list, tuple))])
+
+    @contextmanager
+    def progress(self, what: str, total: int | None = None, *, safe: bool = False) -> Iterator[Update]:
+        """Progress of one long piece of work: hands out ``update(done, total=None, note="")``.
+
+        Args:
+            what: What is being done, two or three words.
+            total: How many there are, where that is known.
+            safe: Each update is a safe point: it raises where a stop was requested.
+        """
+        shown = self.first and not self.quiet
+        draw = self._drawn(what, total) if shown and self.terminal and self._live is None else self._plain(what, total, shown)
+        with draw as update:
+
+            def checked(done: int, of: int | None = None, note: str = "") -> None:
+                update(done, of if of is not None else total, note)
+                if safe:
+                    self.stop.check()
+
+            yield checked
+
+    @contextmanager
+    def _plain(self, what: str, total: int | None, shown: bool) -> Iterator[Update]:
+        last = time.monotonic()
+        pending: tuple[int, int | None, str] | None = None
+
+        def update(done: int, of: int | None, note: str) -> None:
+            nonlocal last, pending
+            pending = (done, of, note)
+            if shown and time.monotonic() - last >= self.every:
+                last, pending = time.monotonic(), None
+                self.say(_progress_line(what, done, of, note))
+
+        yield update
+        if shown and pending is not None:
+            self.say(_progress_line(what, *pending))
+
+    @contextmanager
+    def _drawn(self, what: str, total: int | None) -> Iterator[Update]:
+        from rich.console import Console as RichConsole
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}", markup=False),
+        )
+        drawing = RichConsole(file=self.stderr, markup=False, highlight=False, emoji=False)
+        with Progress(*columns, console=drawing, redirect_stdout=False, redirect_stderr=False) as live:
+            task = live.add_task(clean(what), total=total, note="")
+            self._live = live
+            try:
+                yield lambda done, of, note: live.update(task, completed=done, total=of, note=clean(note))
+            finally:
+                self._live = None
+
+    def _error_line(self, text: str) -> None:
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        else:
+            self._write(self.stderr, text)
+
+    @staticmethod
+    def _write(stream: TextIO, text: str) -> None:
+        try:
+            print(text, file=stream, flush=True)
+        except UnicodeEncodeError:  # a stream that was not made by the command line: spell out what it cannot show
+            encoding = stream.encoding or "ascii"
+            print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def _progress_line(what: str, done: int, total: int | None, note: str) -> str:
+    share = f" of {total:,} ({100 * done // total}%)" if total else ""
+    return f"{what}: {done:,}{share}{'  ' + note if note else ''}"
+
+
+def _numeric(text: str) -> bool:
+    return text == "-" or text.replace(",", "").replace(".", "").lstrip("-").isdigit()
+
+
+def _width(text: str) -> int:
+    from unicodedata import east_asian_width
+
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
