@@ -1,0 +1,208 @@
+"""SQuAD's files: the questions (1.1 and 2.0, and DRCD's and CMRC2018's in the same shape) and the official predictions.
+
+In comes official JSON or a hub's records, out go :class:`QuestionRow`; contexts, questions and answers stay letter for letter.
+Windows, tokens and scores are others'. Format: Rajpurkar et al. 2016 and 2018.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertkit.errors import DataError
+from bertkit.labelled.rows import Answer, Place, QuestionRow, RowReport
+from bertkit.labelled.text import read_text
+
+
+def load_json(path: Path) -> Any:
+    """Any JSON file.
+
+    Raises:
+        DataError: It is no JSON; file, line and column are named.
+    """
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"The file is no valid JSON: {error.msg}.",
+            where=f"{path}, line {error.lineno}, column {error.colno}",
+            hint="Check that the file was downloaded whole.",
+        ) from None
+    except RecursionError:
+        raise DataError("The file is no SQuAD JSON: it is nested too deeply.", where=str(path)) from None
+
+
+def read_squad(path: Path, *, strict: bool = False) -> tuple[list[QuestionRow], RowReport]:
+    """Reads one official file of questions.
+
+    Args:
+        path: A file of ``{"version", "data": [{"title", "paragraphs": [{"context", "qas": […]}]}]}``.
+        strict: Makes an answer whose ``answer_start`` does not show its text an error; else training skips it later.
+
+    Raises:
+        MissingError: There is no such file.
+        DataError: It is no such JSON, a field is missing or of a wrong type (its path in the file is named), an id comes
+            twice, or there is no question at all.
+    """
+    report = RowReport()
+    seen: set[str] = set()
+    rows = list(_unique(_questions(load_json(path), str(path)), seen))
+    if not rows:
+        raise DataError("There is no question in the file.", where=str(path))
+    if strict:
+        for row in rows:
+            fault = answer_fault(row)
+            if fault:
+                report.skip(row.place, fault, strict=True)
+    report.rows = len(rows)
+    return rows, report
+
+
+def squad_records(records: Iterable[Mapping[str, Any]], *, source: str) -> tuple[list[QuestionRow], RowReport]:
+    """Rows of hub data: ``id``, ``title``, ``context``, ``question``, ``answers`` as ``{"text": […], "answer_start": […]}``.
+
+    Raises:
+        DataError: A record has not these fields, or an id comes twice.
+    """
+    report = RowReport()
+    rows = list(
+        _unique(
+            (_record(record, f"{source}, record {n}", Place(source, n, "record")) for n, record in enumerate(records, 1)), set()
+        )
+    )
+    report.rows = len(rows)
+    return rows, report
+
+
+def answer_fault(row: QuestionRow) -> str | None:
+    """Why none of a row's answers stands where the file says, or None where one does (or there is none to stand)."""
+    if not row.answers or any(shown(row.context, answer) for answer in row.answers):
+        return None
+    first = row.answers[0]
+    there = row.context[max(first.start, 0) : max(first.start, 0) + len(first.text)]
+    return f"question {row.id}: answer_start {first.start} shows {_short(there)}, not {_short(first.text)}"
+
+
+def shown(context: str, answer: Answer) -> bool:
+    """Whether the answer's text stands at its start, letter for letter; an empty text stands nowhere."""
+    return bool(answer.text) and answer.start >= 0 and context.startswith(answer.text, answer.start)
+
+
+def read_predictions(path: Path) -> dict[str, str]:
+    """Reads an official prediction file, ``{id: text}``.
+
+    Raises:
+        DataError: It is something else.
+    """
+    loaded = load_json(path)
+    if not isinstance(loaded, dict) or not all(isinstance(text, str) for text in loaded.values()):
+        raise DataError('The file holds no predictions: {"id": "text", …} is needed.', where=str(path))
+    return loaded
+
+
+def read_null_odds(path: Path) -> dict[str, float]:
+    """Reads an official file of null odds, ``{id: number}``: above the threshold, a question has no answer.
+
+    Raises:
+        DataError: It is something else.
+    """
+    loaded = load_json(path)
+    numbers = isinstance(loaded, dict) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in loaded.values())
+    if not numbers:
+        raise DataError('The file holds no null odds: {"id": number, …} is needed.', where=str(path))
+    return {key: float(value) for key, value in loaded.items()}
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> Path:
+    """Writes one of the official files (predictions, n-best, null odds): UTF-8, letters as they are, four spaces.
+
+    Raises:
+        ValueError: A number is NaN or infinite, which JSON does not have.
+    """
+    path.write_text(json.dumps(values, ensure_ascii=False, indent=4, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
+    return path
+
+
+def _short(text: str, limit: int = 40) -> str:
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def _unique(rows: Iterable[QuestionRow], seen: set[str]) -> Iterator[QuestionRow]:
+    for row in rows:
+        if row.id in seen:
+            raise DataError(f"The question id {row.id!r} comes twice: predictions could not be told apart.", where=str(row.place))
+        seen.add(row.id)
+        yield row
+
+
+def _questions(loaded: Any, file: str) -> Iterator[QuestionRow]:
+    number = 0
+    for a, article in enumerate(_get(_dict(loaded, file, "the file"), "data", list, file, "")):
+        at = f"data[{a}]"
+        title = str(_dict(article, file, at).get("title", ""))
+        for p, paragraph in enumerate(_get(article, "paragraphs", list, file, at)):
+            here = f"{at}.paragraphs[{p}]"
+            context = _get(_dict(paragraph, file, here), "context", str, file, here)
+            for q, qa in enumerate(_get(paragraph, "qas", list, file, here)):
+                number += 1
+                where = f"{here}.qas[{q}]"
+                yield _question(_dict(qa, file, where), context, title, file, where, Place(file, number, "question"))
+
+
+def _question(qa: Mapping[str, Any], context: str, title: str, file: str, at: str, place: Place) -> QuestionRow:
+    answers: list[Answer] = []
+    for n, answer in enumerate(_get(qa, "answers", list, file, at) if qa.get("answers") is not None else []):
+        here = f"{at}.answers[{n}]"
+        answers.append(
+            Answer(_get(_dict(answer, file, here), "text", str, file, here), _get(answer, "answer_start", int, file, here))
+        )
+    flag = qa.get("is_impossible")
+    if flag is not None and not isinstance(flag, bool):
+        raise _fault(f"is_impossible is {flag!r}, neither true nor false", file, at)
+    labelled = flag is not None or qa.get("answers") is not None
+    identity = qa.get("id")
+    if not isinstance(identity, str | int) or isinstance(identity, bool):
+        raise _fault("id is missing or no text", file, at)
+    return QuestionRow(
+        id=str(identity),
+        question=_get(qa, "question", str, file, at),
+        context=context,
+        # Answers of a question that is declared impossible are nobody's gold (2.0 keeps such in plausible_answers).
+        answers=() if flag else tuple(answers),
+        impossible=labelled and (flag if flag is not None else not answers),
+        labelled=labelled,
+        title=title,
+        place=place,
+    )
+
+
+def _record(record: Mapping[str, Any], at: str, place: Place) -> QuestionRow:
+    answers = record.get("answers")
+    if isinstance(answers, Mapping):
+        texts, starts = _get(answers, "text", list, at, "answers"), _get(answers, "answer_start", list, at, "answers")
+        if len(texts) != len(starts):
+            raise _fault(f"answers has {len(texts)} texts, but {len(starts)} starts", at, "")
+        answers = [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
+    fields = {"id": record.get("id", str(place.line - 1)), "question": record.get("question"), "answers": answers}
+    if record.get("is_impossible") is not None:
+        fields["is_impossible"] = record["is_impossible"]
+    return _question(fields, _get(record, "context", str, at, ""), str(record.get("title") or ""), at, "", place)
+
+
+def _fault(message: str, file: str, at: str) -> DataError:
+    return DataError(f"This is no SQuAD file: {message}.", where=f"{file}, {at}" if at else file)
+
+
+def _dict(value: Any, file: str, at: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _fault(f"an object is needed here, not {type(value).__name__}", file, at)
+    return value
+
+
+def _get(holder: Mapping[str, Any], key: str, kind: type, file: str, at: str) -> Any:
+    value = holder.get(key)
+    if not isinstance(value, kind) and not (kind is list and isinstance(value, Sequence) and not isinstance(value, str)):
+        raise _fault(f"{key} is {'missing' if key not in holder else f'no {kind.__name__}'}", file, at)
+    return value

@@ -1,0 +1,148 @@
+"""SQuAD's scores by the official arithmetic: exact match and F1 over bags of words, 1.1 and 2.0, on a scale of 0–100.
+
+In go gold texts and predicted texts by question id, out go plain numbers under the official names. Sources: the official
+evaluate-v1.1.py and evaluate-v2.0.py (Rajpurkar et al. 2016, 2018).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+Golds = Mapping[str, Sequence[str]]
+"""Gold texts by question id, in the order of the file; no text where the question has no answer."""
+
+
+@lru_cache(maxsize=65536)
+def normalise(text: str) -> str:
+    """Lower case, ASCII punctuation and English articles away, whitespace to single spaces; the official order."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
+
+
+def exact_score(gold: str, predicted: str) -> float:
+    """1.0 where both are the same after :func:`normalise`, else 0.0."""
+    return float(normalise(gold) == normalise(predicted))
+
+
+def f1_score(gold: str, predicted: str) -> float:
+    """F1 over the bags of normalised words, 0–1; where either side has no word, 1.0 if neither has one (evaluate-v2.0)."""
+    golds, founds = normalise(gold).split(), normalise(predicted).split()
+    if not golds or not founds:
+        return float(golds == founds)
+    common = (Counter(golds) & Counter(founds)).total()
+    if common == 0:
+        return 0.0
+    # Written out as the official scripts do, so that the last digits agree too.
+    precision, recall = common / len(founds), common / len(golds)
+    return 2 * precision * recall / (precision + recall)
+
+
+def question_scores(golds: Sequence[str], predicted: str, *, version: int) -> tuple[float, float]:
+    """Exact and F1 (0–1) of one question: the best over its gold texts.
+
+    Args:
+        golds: Gold texts; none where the question has no answer, whose right answer is then ``""``.
+        predicted: The predicted text.
+        version: 1 or 2. 2.0 leaves out golds that normalise to nothing; 1.1 gives no F1 between two empty texts.
+    """
+    if version == 2:
+        texts = [text for text in golds if normalise(text)] or [""]
+        return max(exact_score(gold, predicted) for gold in texts), max(f1_score(gold, predicted) for gold in texts)
+    texts = list(golds) or [""]
+    f1 = max(f1_score(gold, predicted) if normalise(gold) and normalise(predicted) else 0.0 for gold in texts)
+    return max(exact_score(gold, predicted) for gold in texts), f1
+
+
+def scores_by_question(golds: Golds, predictions: Mapping[str, str], *, version: int) -> dict[str, tuple[float, float]]:
+    """Exact and F1 (0–1) by question id, in the golds' order; a question without a prediction gets 0.
+
+    evaluate-v1.1.py counts such a question as wrong too; evaluate-v2.0.py fails on it.
+    """
+    return {
+        key: question_scores(texts, predictions[key], version=version) if key in predictions else (0.0, 0.0)
+        for key, texts in golds.items()
+    }
+
+
+def squad_scores(
+    golds: Golds,
+    predictions: Mapping[str, str],
+    *,
+    version: int,
+    null_odds: Mapping[str, float] | None = None,
+    threshold: float = 1.0,
+) -> dict[str, float | int]:
+    """The official scores, 0–100.
+
+    Args:
+        golds: Gold texts by id.
+        predictions: Predicted texts by id; others than the golds' are ignored.
+        version: 1 (evaluate-v1.1) or 2 (evaluate-v2.0).
+        null_odds: 2.0 only: the higher, the surer that there is no answer. With it the best thresholds are given too.
+        threshold: 2.0 only: odds above it make the answer ``""`` (evaluate-v2.0's ``--na-prob-thresh``, 1.0 unless set).
+
+    Returns:
+        ``exact``, ``f1``, ``total``; for 2.0 also ``HasAns_…`` and ``NoAns_…`` (each with ``exact``, ``f1``, ``total``, only
+        where such questions are there); with null odds ``best_exact``, ``best_exact_thresh``, ``best_f1``, ``best_f1_thresh``.
+
+    Raises:
+        ValueError: There is no question.
+    """
+    if not golds:
+        raise ValueError("there is no question to score")
+    raw = scores_by_question(golds, predictions, version=version)
+    if version == 1:
+        return _averages(raw, list(golds))
+    answered = {key: bool(texts) for key, texts in golds.items()}
+    final = raw
+    if null_odds is not None:
+        final = {
+            key: pair if null_odds.get(key, 0.0) <= threshold else (float(not answered[key]),) * 2 for key, pair in raw.items()
+        }
+    out = _averages(final, list(golds))
+    for name, wanted in (("HasAns", True), ("NoAns", False)):
+        part = [key for key in golds if answered[key] == wanted]
+        if part:
+            out |= {f"{name}_{key}": value for key, value in _averages(final, part).items()}
+    if null_odds is not None:
+        for place, name in enumerate(("exact", "f1")):
+            best, at = best_threshold({key: pair[place] for key, pair in raw.items()}, predictions, null_odds, answered)
+            out |= {f"best_{name}": best, f"best_{name}_thresh": at}
+    return out
+
+
+def best_threshold(
+    scores: Mapping[str, float], predictions: Mapping[str, str], null_odds: Mapping[str, float], answered: Mapping[str, bool]
+) -> tuple[float, float]:
+    """The best average that any threshold on the null odds could give (0–100), and that threshold (evaluate-v2.0's search).
+
+    Args:
+        scores: Each question's score (0–1) where its prediction stands.
+        predictions: Texts; give those from before any threshold, since one that is ``""`` already cannot come back.
+        null_odds: By id; a question without odds keeps its prediction in no threshold.
+        answered: Which questions have an answer.
+    """
+    current = float(sum(not answered[key] for key in scores))
+    best, threshold = current, 0.0
+    for key in sorted(null_odds, key=lambda key: null_odds[key]):
+        if key not in scores:
+            continue
+        current += scores[key] if answered[key] else -1.0 if predictions.get(key) else 0.0
+        if current > best:
+            best, threshold = current, null_odds[key]
+    return 100.0 * best / len(scores), threshold
+
+
+def _averages(scores: Mapping[str, tuple[float, float]], keys: Sequence[str]) -> dict[str, float | int]:
+    total = len(keys)
+    return {
+        "exact": 100.0 * sum(scores[key][0] for key in keys) / total,
+        "f1": 100.0 * sum(scores[key][1] for key in keys) / total,
+        "total": total,
+    }
