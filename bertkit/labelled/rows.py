@@ -110,9 +110,10 @@ class Skipped:
 
 @dataclass(slots=True)
 class RowReport:
-    """What a reader found: rows given, rows skipped and why. Counts grow while a file is read."""
+    """What a reader found: rows given, rows skipped and why, and the columns that the file has. It grows while a file is read."""
 
     rows: int = 0
+    columns: tuple[str, ...] = ()
     skipped: list[Skipped] = field(default_factory=list)
 
     def skip(self, place: Place, reason: str, *, strict: bool = False) -> None:

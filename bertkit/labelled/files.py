@@ -1,0 +1,53 @@
+"""Task files as text: UTF-8, a byte order mark taken away, a bad byte named by line and offset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bertkit.errors import DataError, MissingError
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes without a byte order mark.
+
+    Raises:
+        MissingError: It is not there, or no file (exit 4).
+        DataError: It cannot be read (exit 3).
+    """
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise MissingError("There is no such file.", where=str(path), hint="Check the path.") from error
+    except OSError as error:
+        raise DataError(f"The file cannot be read: {error.strerror}.", where=str(path)) from error
+    return raw.removeprefix(_BOM)
+
+
+def read_utf8(path: Path) -> str:
+    """The file's text, letter for letter, without a byte order mark.
+
+    Raises:
+        MissingError: It is not there (exit 4).
+        DataError: It is not UTF-8 (exit 3); the line, the offset in the file and the byte are named.
+    """
+    raw = read_bytes(path)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start + path.stat().st_size - len(raw)
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"Byte 0x{raw[error.start]:02X} is not UTF-8.",
+            where=f"{path}, line {line}, byte offset {at}",
+            hint=f"Convert the file first, say `iconv -f ISO-8859-1 -t UTF-8 {path.name}`.",
+        ) from error
+
+
+def lines_of(text: str) -> list[str]:
+    r"""Lines, cut at ``\n`` alone (a ``\r`` before it goes): U+2028 and the like are characters of a text."""
+    lines = text.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]

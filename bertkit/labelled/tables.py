@@ -1,0 +1,200 @@
+"""People's own tables: CSV, TSV, JSON lines and Parquet to rows.
+
+Every cell is text until its column says otherwise: ``null``, ``NA``, ``nan`` and the empty string are texts. A row that
+does not fit its header is an error that names it; nothing is skipped and no kind of column is guessed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bertkit.errors import DataError, UsageError, nearest
+from bertkit.labelled.cells import check_columns, row_of
+from bertkit.labelled.columns import Columns
+from bertkit.labelled.files import lines_of, read_utf8
+from bertkit.labelled.rows import Place, RowReport, TextRow
+from bertkit.notices import say
+
+Records = Iterator[tuple[Place, Mapping[str, Any]]]
+
+
+def read_table(path: Path, columns: Columns) -> tuple[list[TextRow], RowReport]:
+    """Rows of a table, by the ending of its name. Labels are None where the label's column is not there.
+
+    Raises:
+        UsageError: The ending is not known (exit 2).
+        MissingError: The file is not there (exit 4).
+        DataError: A column is not there, or a row does not fit (exit 3), with the row.
+    """
+    known, records = open_table(path)
+    check_columns(known, columns, str(path))
+    rows = [row_of(cells, columns, place, number) for number, (place, cells) in enumerate(records)]
+    return rows, RowReport(rows=len(rows), columns=tuple(known))
+
+
+def open_table(path: Path) -> tuple[list[str], Records]:
+    """The names of a table's columns, and its records with their places; for readers of other kinds of rows too."""
+    ending = path.suffix.lower()
+    if ending not in _READERS:
+        raise UsageError(
+            f"{path.name} ends in {ending or 'nothing'}: which kind of table is it?{nearest(ending, _READERS)}",
+            where=str(path),
+            hint=f"Name it {', '.join(_READERS)}.",
+        )
+    return _READERS[ending](path)
+
+
+def _read_csv(path: Path) -> tuple[list[str], Records]:
+    return _from_cells(_parse(read_utf8(path), ",", path), path)
+
+
+def _read_tsv(path: Path) -> tuple[list[str], Records]:
+    r"""Tab-separated: quotes are quotes where all of them are well formed, else characters, and that is said.
+
+    ``"A b\tc\n`` is how GLUE-like files look, ``"two\nlines"`` how spreadsheets write: only a file in which every quoted
+    cell closes before a tab or a line's end, and every row then has the header's count of cells, is the second.
+    """
+    text = read_utf8(path)
+    if '"' not in text:
+        return _from_cells(_unquoted(text), path)
+    try:
+        parsed = list(_parse(text, "\t", path))
+        quoted = len({len(cells) for _, cells in parsed}) == 1
+    except DataError:
+        quoted = False
+    if not quoted:
+        say("tsv-quotes", f'{path}: quotes do not pair up into cells, so a " is a character there.')
+        return _from_cells(_unquoted(text), path)
+    if parsed != list(_unquoted(text)):
+        say("tsv-quotes", f"{path}: quoted cells are read as spreadsheets write them (the quotes go, line breaks inside stay).")
+    return _from_cells(iter(parsed), path)
+
+
+def _unquoted(text: str) -> Iterator[tuple[int, list[str]]]:
+    return ((number, line.split("\t")) for number, line in enumerate(lines_of(text), start=1) if line)
+
+
+def _parse(text: str, delimiter: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Cells of each record with the line on which it begins; blank lines between records are none."""
+    csv.field_size_limit(2**31 - 1)  # the module's own limit of 131 072 characters is no property of the file
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"The cells cannot be told apart: {error}.",
+            where=f"{path}, line {line}",
+            hint='A quote inside a quoted cell is written "".',
+        ) from error
+
+
+def _from_cells(parsed: Iterator[tuple[int, list[str]]], path: Path) -> tuple[list[str], Records]:
+    first = next(parsed, None)
+    if first is None:
+        raise DataError("The file is empty.", where=str(path))
+    header = [name.strip() for name in first[1]]
+
+    def records() -> Records:
+        for number, (line, cells) in enumerate(parsed, start=1):
+            if len(cells) != len(header):
+                raise DataError(
+                    f"Row {number} has {len(cells)} cells, but the header has {len(header)}.",
+                    where=f"{path}, line {line}",
+                    hint="Quote a text that holds a comma or a line break.",
+                )
+            yield Place(str(path), line), dict(zip(header, cells, strict=True))
+
+    return header, records()
+
+
+def _read_json_lines(path: Path) -> tuple[list[str], Records]:
+    parsed: list[tuple[Place, dict[str, Any]]] = []
+    for number, line in enumerate(lines_of(read_utf8(path)), start=1):
+        if line.strip():
+            parsed.append((Place(str(path), number), _json_object(line, f"{path}, line {number}")))
+    if not parsed:
+        raise DataError("The file is empty.", where=str(path))
+    names: dict[str, None] = {}
+    for _, record in parsed:
+        names.update(dict.fromkeys(record))
+    return list(names), iter(parsed)
+
+
+def _json_object(line: str, where: str) -> dict[str, Any]:
+    try:
+        # Numbers stay as they are spelled: 1.0 is the text "1.0".
+        record = json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"The line is no JSON: {error}.", where=where) from error
+    if not isinstance(record, dict):
+        raise DataError(
+            "The line is JSON, but no object with named columns.", where=where, hint='Write {"text": …, "label": …} on each line.'
+        )
+    return record
+
+
+def _read_parquet(path: Path) -> tuple[list[str], Records]:
+    import pyarrow
+    import pyarrow.parquet
+
+    if not path.exists():
+        read_utf8(path)
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(f"The file is no readable Parquet: {error}.", where=str(path)) from error
+    names = _hub_label_names(table.schema.metadata or {})
+    records = ((Place(str(path), n, "row"), named_labels(row, names)) for n, row in enumerate(table.to_pylist(), start=1))
+    return list(table.column_names), records
+
+
+def _hub_label_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
+    """Names of integer classes by column, which Hugging Face's writers leave in a Parquet file's schema."""
+    try:
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        return {name: feature["names"] for name, feature in features.items() if feature.get("_type") == "ClassLabel"}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def named_labels(record: Mapping[str, Any], names: Mapping[str, list[str]]) -> Mapping[str, Any]:
+    """The record with its integer classes as their names; -1, which hides a label, becomes None."""
+    named = {}
+    for column, known in names.items():
+        value = record.get(column)
+        if isinstance(value, int):
+            named[column] = known[value] if 0 <= value < len(known) else None
+    return {**record, **named}
+
+
+_READERS: dict[str, Callable[[Path], tuple[list[str], Records]]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+    ".jsonl": _read_json_lines,
+    ".parquet": _read_parquet,
+}
+
+
+def rows_from_records(records: Iterable[Mapping[str, Any]], columns: Columns, source: str) -> tuple[list[TextRow], RowReport]:
+    """Rows of records from elsewhere (the hub), whose classes are names already.
+
+    Raises:
+        DataError: A column is not there, or a record does not fit (exit 3).
+    """
+    rows: list[TextRow] = []
+    known: tuple[str, ...] = ()
+    for number, record in enumerate(records):
+        if not number:
+            known = tuple(record)
+            check_columns(known, columns, source)
+        rows.append(row_of(record, columns, Place(source, number + 1, "row"), number))
+    return rows, RowReport(rows=len(rows), columns=known)
