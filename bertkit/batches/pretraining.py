@@ -1,0 +1,179 @@
+"""Batches of pre-training out of a token store: the plan of an epoch, cut, shared out, masked and packed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.batches.collator import Assembler, PretrainingBatch
+from bertkit.batches.masking import MaskingSettings
+from bertkit.batches.plan import (
+    EpochPlan,
+    ExampleSettings,
+    keep_plan,
+    make_plan,
+    open_plan,
+    plan_key,
+    require_two_documents,
+    say_facts,
+)
+from bertkit.batches.source import cut_by_tokens
+from bertkit.batches.text import Ints, Store, Text, VocabularyFacts, Wordpieces, ragged
+from bertkit.notices import say
+from bertkit.randomness import stream
+
+
+class PretrainingSource:
+    """Masked batches of a store (:class:`bertkit.batches.source.BatchSource`).
+
+    Args:
+        store: The text, as ids.
+        wordpiece: Its vocabulary, or what is kept of one.
+        examples: Objective and lengths.
+        masking: What is masked, and how.
+        seed: Everything that is drawn comes from it.
+        batch_size: Sequences per optimizer step over all processes; the last one of an epoch may have fewer.
+        micro_tokens: Tokens per forward pass at most; None: a step is one pass.
+        plans: Folder where the plans of epochs are kept, beside the store; None: they stay in memory.
+        purpose: ``"validation"`` draws from streams of its own and gives the same examples and masks every epoch.
+        limit: Sequences of an epoch at most (validation).
+        segments: The model's ``type_vocab_size``; 1 puts all tokens in segment 0.
+
+    Raises:
+        DataError: Pairs are asked for and there are fewer than two documents of two words.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        wordpiece: Wordpieces | VocabularyFacts,
+        examples: ExampleSettings,
+        masking: MaskingSettings,
+        *,
+        seed: int,
+        batch_size: int,
+        micro_tokens: int | None = None,
+        plans: Path | None = None,
+        purpose: str = "training",
+        limit: int | None = None,
+        segments: int = 2,
+    ) -> None:
+        self.store = store
+        self.facts = wordpiece if isinstance(wordpiece, VocabularyFacts) else VocabularyFacts.of(wordpiece)
+        self.examples, self.masking = examples, masking
+        self.seed, self.batch_size, self.micro_tokens = seed, batch_size, micro_tokens
+        self.plans, self.purpose, self.limit = plans, purpose, limit
+        self.assembler = Assembler(self.facts, masking, segments=segments)
+        self.key = plan_key(store, self.facts, examples, seed=seed, purpose=purpose)
+        self._plan: tuple[int, EpochPlan] | None = None
+        self._said = False
+        text = Text(store, self.facts.continues, examples.room)
+        usable = int(text.usable().sum())
+        self.left_out = text.documents - usable if examples.objective != "mlm" else 0
+        if examples.objective != "mlm":
+            require_two_documents(usable)
+
+    def steps(self, epoch: int) -> int:
+        """Optimizer steps of this epoch."""
+        return -(-self._size(self.plan(epoch)) // self.batch_size)
+
+    def step(self, epoch: int, index: int, rank: int = 0, world: int = 1) -> list[PretrainingBatch]:
+        """The micro-batches of process ``rank`` of ``world``: a contiguous share of the batch, as even as may be."""
+        if self.purpose == "validation":
+            epoch = 0
+        plan = self.plan(epoch)
+        rows = plan.batch(index, self.batch_size)[: max(0, self._size(plan) - index * self.batch_size)]
+        if not len(rows):
+            raise IndexError(f"epoch {epoch} has {self.steps(epoch)} batches, no batch {index}")
+        a, b = rows["a_length"].astype(np.int64), rows["b_length"].astype(np.int64)
+        masks = self.assembler.masks(a, b, stream(self.seed, f"{self.purpose}/masking", epoch, index))
+        first, last = len(rows) * rank // world, len(rows) * (rank + 1) // world
+        totals = (a + b + 2 + (b > 0))[first:last]
+        batches = []
+        for part in cut_by_tokens(totals, self.micro_tokens):
+            some = rows[first:last][part]
+            lengths = (a[first:last][part], b[first:last][part])
+            labels = None if self.examples.objective == "mlm" else some["label"]
+            batches.append(self.assembler.batch(self._tokens(some), lengths, labels, masks, first + part.start))
+        return batches
+
+    def plan(self, epoch: int) -> EpochPlan:
+        """The examples of an epoch: from memory, from the folder of plans, or drawn now (and kept)."""
+        if self.purpose == "validation":
+            epoch = 0
+        if self._plan is None or self._plan[0] != epoch:
+            plan = open_plan(self.plans, self.key, epoch) if self.plans else None
+            if plan is None:
+                plan = make_plan(self.store, self.facts, self.examples, seed=self.seed, epoch=epoch, purpose=self.purpose)
+                if self.plans:
+                    keep_plan(plan, self.plans, self.key, epoch)
+                    plan = open_plan(self.plans, self.key, epoch) or plan
+            self._plan = (epoch, plan)
+            self._say(plan)
+        return self._plan[1]
+
+    def tokens_of(self, row: NDArray[np.void]) -> tuple[Ints, Ints]:
+        """The ids of A and of B of one example of a plan."""
+        tokens = self._tokens(row.reshape(1))
+        return tokens[: int(row["a_length"])], tokens[int(row["a_length"]) :]
+
+    def _tokens(self, rows: NDArray[np.void]) -> Ints:
+        starts = np.stack([rows["a"], rows["b"]], axis=1).ravel()
+        lengths = np.stack([rows["a_length"], rows["b_length"]], axis=1).ravel().astype(np.int64)
+        flat, _ = ragged(starts, lengths)
+        return np.asarray(self.store.ids[flat], dtype=np.int64)
+
+    def _size(self, plan: EpochPlan) -> int:
+        return len(plan) if self.limit is None else min(len(plan), self.limit)
+
+    def _say(self, plan: EpochPlan) -> None:
+        if self._said or self.examples.objective == "mlm" or self.purpose == "validation":
+            return
+        self._said = True
+        fact = say_facts(plan, Text(self.store, self.facts.continues, self.examples.room).sentences_per_document())
+        if fact:
+            say("one-sentence-documents", fact)
+        if self.left_out:
+            say("one-word-documents", f"{self.left_out} documents of one word take no part in next sentence prediction.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__, _said=True)
+        folder = getattr(self.store, "folder", None)
+        if folder is not None:  # a worker maps the files itself; only a store in memory travels whole
+            state["store"] = folder
+        if self.plans is not None:
+            state["_plan"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(self.store, Path):
+            from bertkit.corpus.store import TokenStore
+
+            self.store = TokenStore.open(self.store)
+
+
+class PretrainingExamples:
+    """One epoch's examples as a map-style dataset, for others' loops (``Trainer(train_dataset=…)``).
+
+    Each item is ``{"a": ids, "b": ids, "next_sentence_label": 0 or 1}`` (``{"a": ids}`` without pairs), unmasked:
+    :class:`PretrainingCollator` masks. ``epoch`` draws other pairs.
+    """
+
+    def __init__(
+        self, store: Store, wordpiece: Wordpieces, examples: ExampleSettings | None = None, *, seed: int = 0, epoch: int = 0
+    ) -> None:
+        settings = examples or ExampleSettings()
+        self.source = PretrainingSource(store, wordpiece, settings, MaskingSettings(), seed=seed, batch_size=1)
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.source.plan(self.epoch))
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        row = self.source.plan(self.epoch).examples[index]
+        a, b = self.source.tokens_of(np.asarray(row))
+        return {"a": a} if row["label"] < 0 else {"a": a, "b": b, "next_sentence_label": int(row["label"])}
