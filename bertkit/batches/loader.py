@@ -131,7 +131,7 @@ class _Worker:
                 raise ResourceError(
                     f"{self.process.name} has given nothing for {patience:.0f} seconds.",
                     where=f"process {self.process.pid}",
-                    hint="Start the same command again: it goes on from its newest checkpoint; `--workers 0` does without workers.",
+                    hint="Start the same command again: it goes on from its newest checkpoint; `--workers 0` has none.",
                 )
             answer = pickle.loads(self.pipe.recv_bytes())
         if isinstance(answer, BaseException):

@@ -146,7 +146,8 @@ class _Finder:
     def _other_document(self, wanted: Wanted, starts: Ints, ends: Ints) -> Bools:
         document = self.text.document(starts)
         whole = np.equal(document, self.text.document(ends - 1))
-        return whole & np.not_equal(document, wanted.document) & self.usable[document]
+        other: Bools = whole & np.not_equal(document, wanted.document) & self.usable[document]
+        return other
 
     def _listed(self, wanted: Wanted) -> int:
         """A random one of all places that fit, -1 where there is none."""
