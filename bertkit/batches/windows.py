@@ -37,7 +37,7 @@ def check_windows(room: int, overlap: int, *, max_length: int | None = None) -> 
         )
     if not 0 <= overlap < room:
         raise UsageError(
-            f"A stride of {overlap} would leave tokens in no window: windows{limit} have room for {room}, and it is their overlap",
+            f"A stride of {overlap} would leave tokens in no window: it is the overlap of windows{limit} with room for {room}",
             where="--stride",
             hint=f"Use a --stride from 0 to {room - 1}, or a larger --max-length.",
         )

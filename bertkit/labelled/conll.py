@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from bertkit.errors import DataError
+from bertkit.labelled.files import read_utf8
 from bertkit.labelled.rows import Place, RowReport, TaggedRow
-from bertkit.labelled.text import read_text, text_lines
 
 # Only spaces and tabs part columns: a no-break or ideographic space may be a word of the file.
 _GAP = re.compile("[ \t]+")
+_END = re.compile("\r\n|\n|\r")
 _DOCUMENT = "-DOCSTART-"
 
 
@@ -132,7 +133,8 @@ def row_lines(rows: Iterable[TaggedRow], tags: Iterable[Sequence[str]]) -> Itera
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    for number, raw in enumerate(text_lines(read_text(path)), 1):
+    lines = _END.split(read_utf8(path))
+    for number, raw in enumerate(lines[:-1] if lines[-1] == "" else lines, 1):
         stripped = raw.strip(" \t")
         yield _Line(number, raw, _GAP.split(stripped) if stripped else [])
 

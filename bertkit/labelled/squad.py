@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError
+from bertkit.labelled.files import read_utf8
 from bertkit.labelled.rows import Answer, Place, QuestionRow, RowReport
-from bertkit.labelled.text import read_text
 
 
 def load_json(path: Path) -> Any:
@@ -23,7 +23,7 @@ def load_json(path: Path) -> Any:
         DataError: It is no JSON; file, line and column are named.
     """
     try:
-        return json.loads(read_text(path))
+        return json.loads(read_utf8(path))
     except json.JSONDecodeError as error:
         raise DataError(
             f"The file is no valid JSON: {error.msg}.",

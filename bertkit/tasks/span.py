@@ -1,0 +1,198 @@
+"""The span kind: SQuAD 1.1 and 2.0 and files like them, from question rows to answers, official files and scores.
+
+In come :class:`QuestionRow` and a head's two logits a token, out go answers that are ``context[a:b]``, letter for letter, and
+the official figures. Windows are ``span_examples``' part, the choice of spans ``span_decoding``'s, the arithmetic ``metrics.squad``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertkit.errors import DataError
+from bertkit.labelled.rows import QuestionRow, RowReport
+from bertkit.labelled.squad import read_predictions, read_squad, squad_records, write_json
+from bertkit.metrics.bootstrap import interval_of_mean
+from bertkit.metrics.squad import question_scores, squad_scores
+from bertkit.packed import PackedSequences
+from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
+from bertkit.tasks.span_decoding import decode_question
+from bertkit.tasks.span_examples import SpanExample, SpanSettings, encode_questions
+
+if TYPE_CHECKING:
+    from bertkit.corpus.wordpiece import WordPiece
+    from bertkit.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanBatch:
+    """Windows for the span head.
+
+    Attributes:
+        packed: S windows of T tokens in all.
+        starts: ``[S]`` int64, the answer's first token as a place in its own sequence; 0 (``[CLS]``) where there is none; None
+            without gold.
+        ends: ``[S]`` int64, its last token, in the same way.
+    """
+
+    packed: PackedSequences
+    starts: Tensor | None
+    ends: Tensor | None
+
+    @property
+    def tokens(self) -> int:
+        """T."""
+        return self.packed.tokens
+
+    def counts(self) -> dict[str, int]:
+        """S targets of the one loss part, ``span``; 0 without gold."""
+        return {"span": 0 if self.starts is None else len(self.starts)}
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> SpanBatch:
+        """The same batch on ``device``."""
+        return SpanBatch(
+            packed=self.packed.to(device, non_blocking=non_blocking),
+            starts=None if self.starts is None else self.starts.to(device, non_blocking=non_blocking),
+            ends=None if self.ends is None else self.ends.to(device, non_blocking=non_blocking),
+        )
+
+
+class Span:
+    """Answers as spans of a context; fulfils :class:`bertkit.tasks.kinds.Kind`."""
+
+    name: ClassVar[str] = "span"
+    head: ClassVar[str] = "span"
+    settings: ClassVar[type[KindSettings]] = SpanSettings
+
+    def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[QuestionRow], RowReport]:
+        """Questions of one official JSON file; see :func:`bertkit.labelled.squad.read_squad`."""
+        return read_squad(path, strict=strict)
+
+    def from_records(
+        self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str
+    ) -> tuple[list[QuestionRow], RowReport]:
+        """Questions of hub data; see :func:`bertkit.labelled.squad.squad_records`."""
+        return squad_records(records, source=source)
+
+    def has_gold(self, rows: Sequence[QuestionRow]) -> bool:
+        """Whether any question says what its answer is, or that it has none."""
+        return any(row.labelled for row in rows)
+
+    def texts(self, row: QuestionRow) -> str:
+        """The context: questions on one paragraph stay on one side of a split."""
+        return row.context
+
+    def labels(
+        self, rows: Sequence[QuestionRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool
+    ) -> Labels:
+        """No names: the head's two outputs are start and end. The places of ``LABEL_0``, ``LABEL_1`` mean nothing here."""
+        return Labels(names=(), problem="")
+
+    def encode(
+        self,
+        rows: Sequence[QuestionRow],
+        wordpiece: WordPiece,
+        labels: Labels,
+        settings: Any,
+        *,
+        segments: int = 2,
+        for_training: bool = False,
+    ) -> Encoded:
+        """Windows in row order; see :func:`bertkit.tasks.span_examples.encode_questions`."""
+        return encode_questions(rows, wordpiece, settings, segments=segments, for_training=for_training)
+
+    def collate(self, examples: Sequence[SpanExample]) -> SpanBatch:
+        """One batch, in the order given; with targets where every example has one."""
+        targets = [example.target for example in examples if example.target is not None]
+        gold = len(targets) == len(examples)
+        pairs = torch.tensor(targets, dtype=torch.int64) if gold else None
+        return SpanBatch(
+            packed=pack(examples),
+            starts=None if pairs is None else pairs[:, 0].contiguous(),
+            ends=None if pairs is None else pairs[:, 1].contiguous(),
+        )
+
+    def decode(
+        self,
+        outputs: Sequence[np.ndarray],
+        examples: Sequence[SpanExample],
+        rows: Sequence[QuestionRow],
+        labels: Labels,
+        settings: Any,
+    ) -> list[Prediction]:
+        """One answer a row; ``outputs[i]`` is ``[n, 2]``. See :func:`bertkit.tasks.span_decoding.decode_question`."""
+        windows: list[list[int]] = [[] for _ in rows]
+        for index, example in enumerate(examples):
+            windows[example.row].append(index)
+        nulls = settings.answerless(rows)
+        return [
+            decode_question(row, [examples[i] for i in places], [outputs[i] for i in places], settings, nulls=nulls)
+            for row, places in zip(rows, windows, strict=True)
+        ]
+
+    def score(
+        self, predictions: Sequence[Prediction], rows: Sequence[QuestionRow], task: Task, labels: Labels, *, seed: int = 0
+    ) -> Scores:
+        """The official figures on a scale of 0–100, 2.0's where a question has no answer (or might, by the predictions).
+
+        With null odds the best thresholds are reported apart, found over the answers from before any threshold.
+
+        Raises:
+            DataError: No question has gold (exit 3).
+        """
+        kept = [(row, said) for row, said in zip(rows, predictions, strict=True) if row.labelled]
+        if not kept:
+            raise DataError(
+                "There is nothing to score: no question has a gold answer.", where=rows[0].place.file if rows else None
+            )
+        golds = {row.id: [answer.text for answer in row.answers] for row, _ in kept}
+        version = 2 if any(row.impossible or "null_odds" in said.more for row, said in kept) else 1
+        texts = {row.id: str(said.value) for row, said in kept}
+        values: dict[str, float | None] = dict(squad_scores(golds, texts, version=version))
+        odds = {row.id: float(said.more["null_odds"]) for row, said in kept if "null_odds" in said.more}
+        if len(odds) == len(kept):
+            unthresholded = {row.id: str(said.more["best_text"]) for row, said in kept}
+            found = squad_scores(golds, unthresholded, version=2, null_odds=odds)
+            values |= {key: value for key, value in found.items() if key.startswith("best_")}
+        place = 0 if task.primary == "exact" else 1
+        shares = [100.0 * question_scores(golds[key], texts[key], version=version)[place] for key in golds]
+        return Scores(
+            values={key: value for key, value in values.items() if key != "total"},
+            primary=task.primary,
+            examples=len(kept),
+            interval=interval_of_mean(np.array(shares), seed=seed),
+        )
+
+    def write_official(
+        self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[QuestionRow], task: Task, part: str
+    ) -> list[Path]:
+        """The official files: predictions, ``nbest_predictions.json``, and ``null_odds.json`` where "no answer" is an answer."""
+        name = task.official.get(part, "predictions.json")
+        written = [write_json(folder / name, {said.id: said.value for said in predictions})]
+        n_best = {said.id: said.more["nbest"] for said in predictions if "nbest" in said.more}
+        odds = {said.id: said.more["null_odds"] for said in predictions if "null_odds" in said.more}
+        if n_best:
+            written.append(write_json(folder / "nbest_predictions.json", n_best))
+        if odds:
+            written.append(write_json(folder / "null_odds.json", odds))
+        return written
+
+    def read_official(self, path: Path, rows: Sequence[QuestionRow]) -> list[Prediction]:
+        """Predictions of any system from its official file, one a row; a row that the file lacks gets ``""``.
+
+        Raises:
+            DataError: The file holds no predictions.
+        """
+        found = read_predictions(path)
+        return [
+            Prediction(
+                id=row.id, value=found.get(row.id, ""), gold=[answer.text for answer in row.answers] if row.labelled else None
+            )
+            for row in rows
+        ]

@@ -1,0 +1,262 @@
+"""Questions on contexts → windows of tokens: ``[CLS] question [SEP] part of the context [SEP]``.
+
+In come rows and a tokenizer, out go examples with their answer's tokens (for training) or with what decoding needs, and the
+count of what the settings put out of reach. Source: google-research/bert run_squad.py, with a stride that is the overlap.
+
+Shapes: n tokens of an example, c of them of the context, C tokens of the whole context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from bertkit.batches.windows import Window, check_windows, trusted_windows, windows
+from bertkit.labelled.rows import Answer, QuestionRow, RowReport
+from bertkit.labelled.squad import answer_fault, shown
+from bertkit.metrics.squad import question_scores
+from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings
+
+if TYPE_CHECKING:
+    from bertkit.corpus.wordpiece import WordPiece
+
+Ints = npt.NDArray[np.int32]
+
+SPECIALS = 3
+"""``[CLS]``, and a ``[SEP]`` behind the question and behind the context."""
+
+
+class SpanSettings(KindSettings):
+    """How questions are cut into windows and answers taken from logits."""
+
+    max_length: int = Field(384, ge=3, description="Tokens of a sequence at most, special tokens included.")
+    stride: int = Field(128, description="Tokens that neighbouring windows of a context share (the overlap).")
+    max_question_length: int = Field(64, ge=1, description="Tokens that a question keeps at most, its first ones.")
+    max_answer_length: int = Field(30, ge=1, description="Tokens of an answer at most.")
+    n_best: int = Field(20, ge=1, description="Answers listed in the n-best file for each question.")
+    null_answers: bool | None = Field(
+        None, description="Whether a question may have no answer (2.0); unset: where the data have such questions."
+    )
+    null_threshold: float = Field(0.0, description="Null odds above this give no answer; a difference of logits.")
+
+    def answerless(self, rows: Sequence[QuestionRow]) -> bool:
+        """Whether "no answer" is among the answers: as set, else whether any of the rows has none."""
+        return any(row.impossible for row in rows) if self.null_answers is None else self.null_answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanExample(Example):
+    """One window of one question.
+
+    Attributes:
+        first: Where the window's context begins in ``ids``.
+        target: First and last token of the answer, as places in ``ids``; ``(0, 0)``, the ``[CLS]``, where the window holds
+            no answer; None where the example is not for training.
+        offsets: ``[c, 2]`` int32, characters of the raw context that each token stands for; empty in training.
+        trusted: ``[c]`` bool, the tokens that have no more context in another window; empty in training.
+    """
+
+    first: int
+    target: tuple[int, int] | None = None
+    offsets: Ints
+    trusted: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    question: Ints
+    context: Ints  # [C]
+    offsets: Ints  # [C, 2]
+    cut: int  # question tokens lost
+
+
+_NO_OFFSETS: Ints = np.zeros((0, 2), dtype=np.int32)
+_NO_TRUST: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+
+
+def span_of(offsets: Ints, start: int, end: int) -> tuple[int, int] | None:
+    """First and last token that stand for any of the characters ``start … end - 1``; None where no token does."""
+    first = int(np.searchsorted(offsets[:, 1], start, side="right"))
+    last = int(np.searchsorted(offsets[:, 0], end, side="left")) - 1
+    return (first, last) if first <= last else None
+
+
+def encode_questions(
+    rows: Sequence[QuestionRow], wordpiece: WordPiece, settings: SpanSettings, *, segments: int = 2, for_training: bool = False
+) -> Encoded:
+    """Every row's windows, in row order.
+
+    Training leaves out rows whose answers do not stand where the file says, that hold no token of theirs or lie whole in no
+    window, and (where "no answer" is none of the answers) questions without one; all counted and listed in the coverage.
+
+    Raises:
+        UsageError: The stride would leave tokens of some row in no window, or a question leaves no room (exit 2).
+    """
+    tokens = _tokenize(rows, wordpiece, settings)
+    rooms = [settings.max_length - SPECIALS - len(each.question) for each in tokens]
+    if settings.stride < 0 or min(rooms, default=1) < 1:
+        check_windows(min(rooms, default=1), settings.stride, max_length=settings.max_length)
+    long = [room for room, each in zip(rooms, tokens, strict=True) if len(each.context) > room]
+    if long:
+        check_windows(min(long), settings.stride, max_length=settings.max_length)
+    coverage = Coverage(rows=len(rows))
+    report, reach = RowReport(), _Reach(settings, settings.answerless(rows), any(row.impossible for row in rows))
+    examples: list[SpanExample] = []
+    for number, (row, each, room) in enumerate(zip(rows, tokens, rooms, strict=True)):
+        cuts = windows(len(each.context), room, settings.stride if len(each.context) > room else 0)
+        frame = _Frame(number, each, wordpiece, segments)
+        if for_training:
+            examples += _training(row, frame, cuts, report, nulls=reach.nulls)
+        else:
+            owner = trusted_windows(cuts, len(each.context))
+            examples += frame.windows(cuts, owner)
+            reach.add(row, each.offsets, cuts, owner)
+    coverage.examples = len(examples)
+    _describe(coverage, tokens, report, settings)
+    if not for_training:
+        reach.tell(coverage)
+    return Encoded(examples, coverage)
+
+
+def _tokenize(rows: Sequence[QuestionRow], wordpiece: WordPiece, settings: SpanSettings) -> list[_Tokens]:
+    # Several questions share a paragraph: it is tokenized once, and their windows are views of its one array.
+    contexts = list(dict.fromkeys(row.context for row in rows))
+    encoded = dict(zip(contexts, wordpiece.encode_with_offsets(contexts), strict=True))
+    questions = wordpiece.encode([row.question for row in rows])
+    keep = settings.max_question_length
+    return [
+        _Tokens(question[:keep], *encoded[row.context], max(0, len(question) - keep))
+        for row, question in zip(rows, questions, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What all windows of one row share."""
+
+    row: int
+    tokens: _Tokens
+    wordpiece: WordPiece
+    segments: int
+
+    @property
+    def first(self) -> int:
+        return len(self.tokens.question) + 2
+
+    def window(self, cut: Window, **more: Any) -> SpanExample:
+        start, size = cut
+        cls, sep = self.wordpiece.cls_id, self.wordpiece.sep_id
+        ids = np.concatenate([[cls], self.tokens.question, [sep], self.tokens.context[start : start + size], [sep]])
+        types = np.zeros(len(ids), dtype=np.int32)
+        types[self.first :] = min(1, self.segments - 1)
+        return SpanExample(row=self.row, ids=ids.astype(np.int32), types=types, first=self.first, **more)
+
+    def windows(self, cuts: Sequence[Window], owner: npt.NDArray[np.int64]) -> Iterator[SpanExample]:
+        for index, (start, size) in enumerate(cuts):
+            here = slice(start, start + size)
+            yield self.window((start, size), offsets=self.tokens.offsets[here], trusted=owner[here] == index)
+
+
+def _training(row: QuestionRow, frame: _Frame, cuts: Sequence[Window], report: RowReport, *, nulls: bool) -> list[SpanExample]:
+    span: tuple[int, int] | None = None
+    if row.impossible or not row.answers:
+        if not nulls:
+            report.skip(row.place, f"question {row.id} has no answer")
+            return []
+    else:
+        answer = next((answer for answer in row.answers if shown(row.context, answer)), None)
+        if answer is None:
+            report.skip(row.place, answer_fault(row) or "")
+            return []
+        span = span_of(frame.tokens.offsets, answer.start, answer.start + len(answer.text))
+        if span is None or not any(start <= span[0] and span[1] < start + size for start, size in cuts):
+            why = "the tokenizer deletes its answer" if span is None else "its answer lies whole in no window"
+            report.skip(row.place, f"question {row.id}: {why}")
+            return []
+    made = []
+    for start, size in cuts:
+        held = span is not None and start <= span[0] and span[1] < start + size
+        target = (span[0] - start + frame.first, span[1] - start + frame.first) if span is not None and held else (0, 0)
+        made.append(frame.window((start, size), target=target, offsets=_NO_OFFSETS, trusted=_NO_TRUST))
+    return made
+
+
+def _describe(coverage: Coverage, tokens: Sequence[_Tokens], report: RowReport, settings: SpanSettings) -> None:
+    cut = [each.cut for each in tokens if each.cut]
+    if cut:
+        coverage.notes.append(
+            f"{len(cut)} questions were cut to their first {settings.max_question_length} tokens, {sum(cut)} lost."
+        )
+    coverage.skipped = len(report.skipped)
+    listed = report.summary(show=20)
+    if listed:
+        coverage.notes.append(listed)
+
+
+class _Reach:
+    """Counts the gold answers that no output can give, and what a perfect model could still score."""
+
+    def __init__(self, settings: SpanSettings, nulls: bool, version_2: bool) -> None:
+        self.settings = settings
+        self.nulls = nulls
+        self.version = 2 if version_2 else 1
+        self.exact: list[float] = []
+        self.f1: list[float] = []
+
+    def add(self, row: QuestionRow, offsets: Ints, cuts: Sequence[Window], owner: npt.NDArray[np.int64]) -> None:
+        if not row.labelled:
+            return
+        exact, f1 = self._best(row, offsets, cuts, owner)
+        self.exact.append(exact)
+        self.f1.append(f1)
+
+    def tell(self, coverage: Coverage) -> None:
+        coverage.unreachable = sum(score < 1 for score in self.exact)
+        if coverage.unreachable:
+            coverage.ceilings = {
+                name: 100.0 * sum(scores) / len(scores) for name, scores in (("exact", self.exact), ("f1", self.f1))
+            }
+
+    def _best(self, row: QuestionRow, offsets: Ints, cuts: Sequence[Window], owner: npt.NDArray[np.int64]) -> tuple[float, float]:
+        golds = [answer.text for answer in row.answers]
+        texts = [""] if self.nulls or not len(owner) else []
+        for start, end in _occurrences(row):
+            span = span_of(offsets, start, end)
+            if span is None:
+                continue
+            for first, last in self._legal(*span, cuts, owner):
+                text = row.context[offsets[first, 0] : offsets[last, 1]]
+                if text in golds:
+                    return 1.0, 1.0
+                texts.append(text)
+        scores = [question_scores(golds, text, version=self.version) for text in dict.fromkeys(texts)]
+        return max((exact for exact, _ in scores), default=0.0), max((f1 for _, f1 in scores), default=0.0)
+
+    def _legal(self, first: int, last: int, cuts: Sequence[Window], owner: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        """The span itself where it can be given, else from each of its tokens the longest part that can."""
+        for start in range(first, last + 1):
+            left, size = cuts[int(owner[start])]
+            end = min(last, left + size - 1, start + self.settings.max_answer_length - 1)
+            yield start, end
+            if end == last:  # what begins later is shorter and ends no further
+                return
+
+
+def _occurrences(row: QuestionRow, limit: int = 32) -> Iterator[tuple[int, int]]:
+    """Where gold texts stand: first where the file says, then anywhere else."""
+    distinct: dict[Answer, None] = dict.fromkeys(row.answers)
+    for answer in distinct:
+        if shown(row.context, answer):
+            yield answer.start, answer.start + len(answer.text)
+    for text in dict.fromkeys(answer.text for answer in distinct if answer.text):
+        start = row.context.find(text)
+        for _ in range(limit):
+            if start < 0:
+                break
+            yield start, start + len(text)
+            start = row.context.find(text, start + 1)
