@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -33,7 +33,7 @@ def is_first_process() -> bool:
 
 
 def clean(text: object) -> str:
-    """Text that is safe on a terminal: control characters and escapes (C0 but newline and tab, C1, bidi overrides) spelled out."""
+    """Text that is safe on a terminal: controls (C0 but newline and tab, C1) and bidi overrides are spelled out."""
     return "".join(_spell(c) if _dangerous(c) else c for c in str(text))
 
 
@@ -64,8 +64,14 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def points(name: str, value: Any) -> str:
-    """A figure as people read it: shares in points (0-100), losses and counts as they are, ``-`` where there is none."""
+def points(name: str, value: Any, *, already: bool = False) -> str:
+    """A figure as people read it: shares in points (0-100), losses and counts as they are, ``-`` where there is none.
+
+    Args:
+        name: Its key; losses and counts are known by it.
+        value: The figure, a share in 0-1 (a correlation in -1-1).
+        already: It is in points as it stands (SQuAD's ``exact`` and ``f1``).
+    """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if not isinstance(value, (int, float)) or isinstance(value, bool):
@@ -74,7 +80,7 @@ def points(name: str, value: Any) -> str:
         return f"{value:,}"
     if any(word in name for word in _NOT_SHARES):
         return f"{value:.4f}"
-    return f"{value * 100:.2f}" if -1.0 <= value <= 1.0 else f"{value:.2f}"
+    return f"{value if already else value * 100:.2f}"
 
 
 class Console:
@@ -157,9 +163,10 @@ class Console:
             ]
             self.result("  ".join(padded).rstrip())
 
-    def metrics(self, figures: Mapping[str, Any]) -> None:
-        """Figures on stdout, one a line, in points."""
-        self.table([(name, points(name, value)) for name, value in figures.items() if not isinstance(value, (Mapping, list, tuple))])
+    def metrics(self, figures: Mapping[str, Any], *, in_points: Collection[str] = ()) -> None:
+        """Figures on stdout, one a line, in points; ``in_points`` names those that are so already (SQuAD's)."""
+        plain = {name: value for name, value in figures.items() if not isinstance(value, (Mapping, list, tuple))}
+        self.table([(name, points(name, value, already=name in in_points)) for name, value in plain.items()])
 
     @contextmanager
     def progress(self, what: str, total: int | None = None, *, safe: bool = False) -> Iterator[Update]:

@@ -27,7 +27,7 @@ class StopNow(KeyboardInterrupt):
 
 
 class Stop:
-    """The wish to stop, as signals state it. Without :meth:`installed` (a notebook) it is never requested but by :meth:`request`."""
+    """The wish to stop, as signals state it. Without :meth:`installed` (a notebook) only :meth:`request` does."""
 
     def __init__(self, say: Callable[[str], None] | None = None) -> None:
         self.say = say

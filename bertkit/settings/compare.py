@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,7 +18,9 @@ S = TypeVar("S", bound=Settings)
 # What says where the result goes, not what it is: never recorded, never compared.
 UNRECORDED = frozenset({"output", "overwrite"})
 # What may change between two starts of one run: none of it moves a weight.
-MAY_CHANGE = frozenset({"run.log_every", "run.eval_every", "run.save_every", "run.keep_checkpoints", "run.workers", "run.report_to"})
+MAY_CHANGE = frozenset(
+    {"run.log_every", "run.eval_every", "run.save_every", "run.keep_checkpoints", "run.workers", "run.report_to"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +52,52 @@ def flat(settings: Settings) -> dict[str, Any]:
     return found
 
 
+def given(settings: Settings) -> dict[str, Any]:
+    """The recorded settings that some layer gave, by dotted key; those that took their default are left out."""
+    named = set(_given_keys(settings))
+    return {key: value for key, value in flat(settings).items() if key in named}
+
+
+def _given_keys(settings: Settings, prefix: str = "") -> Iterator[str]:
+    for name in settings.model_fields_set:
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            yield from _given_keys(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
 def differences(before: Mapping[str, Any], now: Settings, *, resolved: Mapping[str, Any] | None = None) -> list[Difference]:
     """The settings that would change the result, were a run recorded as ``before`` to go on as ``now``.
 
+    A setting that neither start gave is the same, whatever its default is by now. One that is given now may equal what
+    was given before, or what the automatic value became (so ``--recipe RUN/settings.yaml`` goes on with the run).
+
     Args:
-        before: What :func:`flat` gave when the run started; a key that it lacks had its default.
+        before: What :func:`given` gave when the run started.
         now: The settings of today's command.
-        resolved: What automatic values became then; a value equal to it is no difference.
+        resolved: What every value became then (:func:`flat`); None where the run never came so far.
 
     Returns:
         The differences, without those that may change freely (logging, evaluating, saving, workers).
     """
-    fields = keys(type(now))
+    todays, values, became = given(now), flat(now), resolved or {}
     found = []
-    for key, value in flat(now).items():
-        if key in MAY_CHANGE:
+    for key, value in values.items():
+        if key in MAY_CHANGE or (key not in before and key not in todays):
             continue
-        default = fields[key].get_default(call_default_factory=True) if key not in before else None
-        old = before.get(key, json.loads(json.dumps(default, default=str)))
-        if value != old and (resolved is None or key not in resolved or value != resolved[key]):
-            found.append(Difference(key, old, value))
+        known = [place[key] for place in (before, became) if key in place]
+        if key not in before and not became:
+            known.append(_default(now, key))
+        if value not in known:
+            found.append(Difference(key, known[0] if known else None, value))
     return found
+
+
+def _default(settings: Settings, key: str) -> Any:
+    field = keys(type(settings))[key]
+    value = None if field.is_required() else field.get_default(call_default_factory=True)
+    return json.loads(json.dumps(value, default=str))
 
 
 def fingerprint(settings: Settings) -> str:
@@ -81,8 +108,19 @@ def fingerprint(settings: Settings) -> str:
 
 def with_values(settings: S, values: Mapping[str, Any]) -> S:
     """The same settings with some dotted keys set, checked again: what an automatic value became."""
-    tree = {key: value for key, value in flat(settings).items()} | dict(values)
+    tree = {**flat(settings), **values}
     outside = {name: getattr(settings, name) for name in UNRECORDED if name in type(settings).model_fields}
+    return type(settings).model_validate_json(json.dumps(nest(tree) | outside, default=str))
+
+
+def fill(settings: S, values: Mapping[str, Any]) -> S:
+    """The same settings, where those of ``values`` that no layer gave are set: weaker defaults that were known late.
+
+    Unlike :func:`with_values` this leaves untouched settings as not given.
+    """
+    asked = given(settings)
+    outside = {name: getattr(settings, name) for name in UNRECORDED & settings.model_fields_set}
+    tree = {**values, **asked}
     return type(settings).model_validate_json(json.dumps(nest(tree) | outside, default=str))
 
 

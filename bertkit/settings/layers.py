@@ -21,6 +21,10 @@ from bertkit.settings.reading import Entry
 S = TypeVar("S", bound=Settings)
 Layer = dict[str, Entry]
 
+# Words of the flags that no setting resembles.
+_SHORT = {"lr": "learning_rate", "batch_size": "size", "mlm_probability": "probability", "mixed_precision": "precision"}
+_SHORT |= {"num_train_epochs": "epochs", "doc_stride": "stride", "max_seq_length": "max_length", "max_steps": "steps"}
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -60,6 +64,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     hint = nearest(key, known)
     if not hint:
         word = key.rsplit(".", 1)[-1].replace("-", "_")
+        word = _SHORT.get(word, word)
         lasts: dict[str, list[str]] = {}
         for name in known:
             lasts.setdefault(name.rsplit(".", 1)[-1], []).append(name)
@@ -146,7 +151,7 @@ def _message(error: Mapping[str, Any], key: str) -> str:
     for prefix in ("Value error, ", "Input "):
         text = text.removeprefix(prefix)
     if kind == "value_error":
-        return text if text.startswith(key) else f"{key}: {text}"
+        return f"{key} {text}" if text.startswith("is ") else text if text.startswith(key) else f"{key}: {text}"
     hint = ""
     if kind in ("literal_error", "enum") and isinstance(given, str):
         expected = str(error.get("ctx", {}).get("expected", ""))
@@ -157,6 +162,9 @@ def _message(error: Mapping[str, Any], key: str) -> str:
 def _errors(error: ValidationError, layer: Layer, known: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
     for item in error.errors(include_url=False):
         words = [str(word) for word in item["loc"]]
+        if item["type"] == "missing" and ".".join(words) not in known:  # a whole section: name what in it is needed
+            inner = [name for name, field in known.items() if name.startswith(".".join(words) + ".") and field.is_required()]
+            words = inner[0].split(".") if inner else words
         key = next((".".join(words[:n]) for n in range(len(words), 0, -1) if ".".join(words[:n]) in known), ".".join(words))
         # A section's own check has the section as its place: point at the first of its settings that was given.
         entry = layer.get(key) or next((e for k, e in layer.items() if key and k.startswith(key + ".")), None)

@@ -136,7 +136,9 @@ def read_file(path: Path) -> Mapping:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise MissingError(f"There is no recipe {path}.", hint="`bertkit recipes ls` lists those that come with bertkit.") from None
+        raise MissingError(
+            f"There is no recipe {path}.", hint="`bertkit recipes ls` lists those that come with bertkit."
+        ) from None
     except OSError as error:
         raise SettingsError(f"The recipe {path} cannot be read: {error.strerror}.") from None
     try:

@@ -1,0 +1,222 @@
+"""The settings of each command: the leaf models of the rooms, put together, and what in them contradicts itself.
+
+``contradictions`` of a model yields the keys involved and a sentence; they are reported together with all other faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, create_model
+
+from bertkit.batches.masking import MaskingSettings
+from bertkit.batches.plan import ExampleSettings
+from bertkit.corpus.documents import CorpusSettings
+from bertkit.fields import Settings
+from bertkit.settings.parts import (
+    BatchSettings,
+    BudgetSettings,
+    DataSettings,
+    InputSettings,
+    ModelSettings,
+    RunSettings,
+    TokenizerSettings,
+)
+from bertkit.tasks.kinds import KindSettings
+from bertkit.tasks.registry import kind_of, task_named
+from bertkit.training.device import DeviceSettings
+from bertkit.training.optimizer import OptimizerSettings
+from bertkit.training.schedule import ScheduleSettings
+
+DEFAULT_MODEL = "google-bert/bert-base-uncased"
+Contradiction = tuple[tuple[str, ...], str]
+
+
+class Output(Settings):
+    """Where the result goes; never recorded, never compared."""
+
+    output: str | None = Field(None, description="The folder or file to write; unset: by the command.")
+    overwrite: bool = Field(False, description="Remove what an earlier run made there (and nothing else) and start anew.")
+
+
+class Training(Output):
+    """What every training has."""
+
+    optimizer: OptimizerSettings = Field(default_factory=OptimizerSettings)
+    schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
+    device: DeviceSettings = Field(default_factory=DeviceSettings)
+    batch: BatchSettings = Field(default_factory=BatchSettings)
+    budget: BudgetSettings = Field(default_factory=BudgetSettings)
+    run: RunSettings = Field(default_factory=RunSettings)
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Pairs of settings that cannot both be right."""
+        warmup, steps = self.schedule.warmup, self.budget.steps
+        if warmup >= 1 and steps is None and self.budget.max_minutes is not None and self.budget.epochs is None:
+            yield (
+                ("schedule.warmup", "budget.max_minutes"),
+                f"A warm-up of {warmup:g} steps has no length under max_minutes: give it as a share, such as 0.1.",
+            )
+        if warmup >= 1 and steps is not None and warmup > steps:
+            yield ("schedule.warmup", "budget.steps"), f"The warm-up of {warmup:g} steps is longer than the training of {steps}."
+
+
+class PretrainSettings(Training):
+    """``bertkit pretrain``."""
+
+    inputs: InputSettings
+    corpus: CorpusSettings = Field(default_factory=CorpusSettings)
+    tokenizer: TokenizerSettings = Field(default_factory=TokenizerSettings)
+    model: ModelSettings = Field(default_factory=ModelSettings)
+    examples: ExampleSettings = Field(default_factory=ExampleSettings)
+    masking: MaskingSettings = Field(default_factory=MaskingSettings)
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Pairs of settings that cannot both be right."""
+        yield from super().contradictions()
+        if self.model.init_from is not None and self.model.size is not None:
+            yield (
+                ("model.init_from", "model.size"),
+                "A model that is gone on from has its size: give init_from or size, not both.",
+            )
+        if self.tokenizer.path is not None and self.tokenizer.vocab_size is not None:
+            yield (
+                ("tokenizer.path", "tokenizer.vocab_size"),
+                "A vocabulary that is read has its size: give tokenizer.path or tokenizer.vocab_size, not both.",
+            )
+
+
+class FinetuneRun(RunSettings):
+    """Fine-tuning keeps its best model unless told otherwise."""
+
+    keep_best: bool = Field(default=True, description="The run folder ends with the model of the best validation, not the last.")
+
+
+class FinetuneSettings(Training):
+    """``bertkit finetune TASK``; its ``kind`` is the task's kind's own settings: use :func:`finetune_settings`."""
+
+    task: str = Field(description="A task that `bertkit tasks` lists.")
+    model: str = Field(DEFAULT_MODEL, description="A run folder, a Hugging Face BERT folder or a hub name.")
+    cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
+    data: DataSettings = Field(default_factory=DataSettings)
+    kind: KindSettings = Field(default_factory=KindSettings)
+    run: RunSettings = Field(default_factory=FinetuneRun)
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Pairs of settings that cannot both be right."""
+        yield from super().contradictions()
+        yield from _data(self.data)
+
+
+class EvalSettings(Output):
+    """``bertkit eval TASK``."""
+
+    task: str = Field(description="A task that `bertkit tasks` lists.")
+    model: str | None = Field(None, description="A run folder, a Hugging Face BERT folder or a hub name; unset: the newest run.")
+    cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
+    part: str | None = Field(None, description="The part of the data, such as validation or test; unset: every validation part.")
+    predictions: str | None = Field(None, description="Score this file of predictions instead of a model.")
+    data: DataSettings = Field(default_factory=DataSettings)
+    kind: KindSettings = Field(default_factory=KindSettings)
+    device: DeviceSettings = Field(default_factory=DeviceSettings)
+    batch: BatchSettings = Field(default_factory=BatchSettings)
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Pairs of settings that cannot both be right."""
+        yield from _data(self.data)
+        if self.model is not None and self.predictions is not None:
+            yield ("model", "predictions"), "Either a model is scored or a file of predictions: give model or predictions."
+
+
+class PredictSettings(Output):
+    """``bertkit predict TASK``."""
+
+    task: str = Field(description="A task that `bertkit tasks` lists.")
+    model: str | None = Field(None, description="A run folder, a Hugging Face BERT folder or a hub name; unset: the newest run.")
+    cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
+    part: str | None = Field(None, description="The part of the data; unset: test.")
+    data: DataSettings = Field(default_factory=DataSettings)
+    kind: KindSettings = Field(default_factory=KindSettings)
+    device: DeviceSettings = Field(default_factory=DeviceSettings)
+    batch: BatchSettings = Field(default_factory=BatchSettings)
+
+
+class FillMaskSettings(Output):
+    """``bertkit fill-mask MODEL TEXT…``."""
+
+    model: str = Field(description="A run folder, a Hugging Face BERT folder or a hub name.")
+    texts: tuple[str, ...] = Field((), description="Texts with [MASK]; none: the lines of stdin.")
+    cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
+    top: int = Field(5, ge=1, description="Words for each mask.")
+    device: DeviceSettings = Field(default_factory=DeviceSettings)
+
+
+class TokenizerTrainSettings(Output):
+    """``bertkit tokenizer train FILES…``."""
+
+    files: tuple[str, ...] = Field(min_length=1, description="Text files or folders of them.")
+    vocab_size: int | None = Field(None, ge=6, description="Entries; unset: by the size of the text.")
+    cased: bool = Field(False, description="Keep case and accents.")
+    corpus: CorpusSettings = Field(default_factory=CorpusSettings)
+
+
+class QuickstartSettings(Output):
+    """``bertkit quickstart``."""
+
+    text: str | None = Field(None, description="A text file of at least 9 documents; unset: Python's own help.")
+    seed: int = Field(42, ge=0, lt=2**63, description="The seed of everything that is drawn.")
+    device: Literal["auto", "cpu"] = Field("auto", description="auto takes a GPU where there is one.")
+
+
+def _data(data: DataSettings) -> Iterator[Contradiction]:
+    files = [name for name in ("train_file", "validation_file", "test_file") if getattr(data, name) is not None]
+    if data.folder is not None and files:
+        keys = ("data.folder", *(f"data.{name}" for name in files))
+        yield keys, f"Give the data as a folder or by its files, not both ({', '.join(keys)})."
+
+
+@cache
+def _of_kind(base: type[Settings], task: str) -> type[Settings]:
+    kind = kind_of(task_named(task)).settings
+    return create_model(base.__name__, __base__=base, __doc__=base.__doc__, kind=(kind, Field(default_factory=kind)))
+
+
+def finetune_settings(task: str) -> type[FinetuneSettings]:
+    """``FinetuneSettings`` with the settings of the task's kind.
+
+    Raises:
+        UsageError: There is no such task.
+    """
+    return _of_kind(FinetuneSettings, task)  # type: ignore[return-value]
+
+
+def eval_settings(task: str) -> type[EvalSettings]:
+    """``EvalSettings`` with the settings of the task's kind."""
+    return _of_kind(EvalSettings, task)  # type: ignore[return-value]
+
+
+def predict_settings(task: str) -> type[PredictSettings]:
+    """``PredictSettings`` with the settings of the task's kind."""
+    return _of_kind(PredictSettings, task)  # type: ignore[return-value]
+
+
+def task_defaults(task: str) -> dict[str, object]:
+    """The defaults that a task's declaration has over those of its kind, by dotted key."""
+    declared = task_named(task)
+    places = {
+        "epochs": "budget.epochs",
+        "steps": "budget.steps",
+        "batch_size": "batch.size",
+        "learning_rate": "optimizer.learning_rate",
+    }
+    found: dict[str, object] = {f"kind.{name}": value for name, value in declared.settings.items()}
+    return found | {places.get(name, name): value for name, value in declared.training.items()}
+
+
+def run_name(settings: PretrainSettings, size: str) -> str:
+    """The default name of a pretraining: ``wiki-mini`` for wiki.txt."""
+    first = Path(settings.inputs.corpus[0])
+    return f"{first.stem or first.name or 'corpus'}-{size}"
