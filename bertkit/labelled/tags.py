@@ -72,12 +72,17 @@ def strict_entities(tags: Sequence[str]) -> list[Entity]:
     return found
 
 
+def iob2_names(kind: str) -> tuple[str, str]:
+    """The two IOB2 tags of a type: ``B-LOC`` and ``I-LOC``; of the nameless type, ``B`` and ``I``."""
+    return (f"B-{kind}", f"I-{kind}") if kind else ("B", "I")
+
+
 def iob2(found: Iterable[Entity], words: int) -> list[str]:
     """Writes entities as IOB2 tags of a sentence of ``words`` words."""
     tags = ["O"] * words
     for start, end, kind in found:
-        tags[start] = f"B-{kind}"
-        tags[start + 1 : end] = [f"I-{kind}"] * (end - start - 1)
+        tags[start], inside = iob2_names(kind)
+        tags[start + 1 : end] = [inside] * (end - start - 1)
     return tags
 
 
@@ -95,7 +100,8 @@ def recognise(sentences: Iterable[Sequence[str]]) -> tuple[Scheme, int]:
 
     IOB1 begins an entity with ``B-`` only behind another of its type, IOB2 begins all of them so. What most entities do
     decides: CoNLL-2003's training file, IOB1, has one needless ``B-`` among 23 428, and others' IOB2 some stray ``I-``. ``E-`` or
-    ``S-`` makes it IOBES; a tag that is neither ``O`` nor ``B- I- E- S-`` and a type makes it plain.
+    ``S-`` makes it IOBES; a tag that is neither ``O`` nor begins with ``B- I- E- S-`` makes it plain. A type may be nameless
+    (tags ``B``, ``I``).
     """
     prefixes: set[str] = set()
     begun_by_i = begun_by_b = 0
@@ -103,7 +109,7 @@ def recognise(sentences: Iterable[Sequence[str]]) -> tuple[Scheme, int]:
         before = ("O", "")
         for tag in tags:
             here = split_tag(tag)
-            prefixes.add(here[0] if here[1] or tag == "O" else "?")
+            prefixes.add(here[0])
             if here[0] != "O" and (before[0] == "O" or before[1] != here[1]):
                 begun_by_i += here[0] == "I"
                 begun_by_b += here[0] == "B"

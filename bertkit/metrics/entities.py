@@ -10,9 +10,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bertkit.labelled.tags import Entity, entities, split_tag, strict_entities
+import numpy as np
 
-__all__ = ["Entity", "EntityCounts", "EntityScores", "count_entities", "entities", "entity_scores", "strict_entities"]
+from bertkit.labelled.tags import Entity, entities, split_tag, strict_entities
+from bertkit.metrics.bootstrap import interval_of_counts
+
+__all__ = [
+    "Entity",
+    "EntityCounts",
+    "EntityScores",
+    "count_entities",
+    "entities",
+    "entity_intervals",
+    "entity_scores",
+    "strict_entities",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,3 +158,34 @@ def entity_scores(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[st
             for a, b in zip(ours, theirs, strict=True)
         ),
     )
+
+
+def entity_intervals(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], name: str, *, seed: int = 0
+) -> tuple[float, float] | None:
+    """The 95 % bootstrap interval of one of :meth:`EntityScores.metrics`, sentences drawn with replacement.
+
+    Raises:
+        ValueError: There is no figure of that name.
+    """
+    read = strict_entities if name == "f1_strict" else entities
+    counts = []
+    for ours, theirs in zip(gold, predicted, strict=True):
+        if name == "accuracy":
+            counts.append((len(ours), len(ours), sum(a == b for a, b in zip(ours, theirs, strict=True))))
+        else:
+            golds, founds = set(read(ours)), set(read(theirs))
+            counts.append((len(golds), len(founds), len(golds & founds)))
+    # Each figure is right ones ÷ some sum of gold and found: 2c / (g + f), c / f, c / g.
+    wanted = {"f1": (0.5, 0.5), "f1_strict": (0.5, 0.5), "precision": (0.0, 1.0), "recall": (1.0, 0.0), "accuracy": (1.0, 0.0)}
+    if name not in wanted:
+        raise ValueError(f"there is no entity figure {name!r}")
+    weights = np.array(wanted[name])
+
+    def score(sums: np.ndarray) -> np.ndarray:
+        below = sums[:, :2] @ weights
+        shares = np.full(len(sums), np.nan)
+        np.divide(sums[:, 2], below, out=shares, where=below > 0)
+        return shares
+
+    return interval_of_counts(np.array(counts, dtype=np.float64), score, seed=seed)

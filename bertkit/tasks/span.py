@@ -1,7 +1,7 @@
 """The span kind: SQuAD 1.1 and 2.0 and files like them, from question rows to answers, official files and scores.
 
 In come :class:`QuestionRow` and a head's two logits a token, out go answers that are ``context[a:b]``, letter for letter, and
-the official figures. Windows are ``span_examples``' part, the choice of spans ``span_decoding``'s, the arithmetic ``metrics.squad``'s.
+the official figures. ``span_examples`` makes the windows, ``span_decoding`` chooses spans, ``metrics.squad`` has the arithmetic.
 """
 
 from __future__ import annotations

@@ -1,0 +1,276 @@
+"""The tagging kind: CoNLL files and files like them, from sentences of words to one tag a word, and the entities' scores.
+
+In come :class:`TaggedRow` and a head's K logits a token, out go tags (IOB2, whatever scheme the file has) and the figures that
+conlleval counts. ``tagging_examples`` makes the windows, ``labelled.tags`` reads the schemes, ``metrics.entities`` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertkit.errors import DataError, ModelError
+from bertkit.labelled.conll import conll_records, read_conll, row_lines, tagged_lines
+from bertkit.labelled.rows import RowReport, TaggedRow
+from bertkit.labelled.tags import iob2_names, recognise, split_tag
+from bertkit.metrics.entities import entity_intervals, entity_scores
+from bertkit.notices import say
+from bertkit.packed import PackedSequences
+from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
+from bertkit.tasks.tagging_examples import TaggingExample, TaggingSettings, encode_sentences, gold_tags, scheme_of
+
+if TYPE_CHECKING:
+    from bertkit.corpus.wordpiece import WordPiece
+    from bertkit.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggingBatch:
+    """Windows for the tagging head.
+
+    Attributes:
+        packed: S windows of T tokens in all.
+        label_positions: ``[M]`` int64, places in T of the first pieces of the words tagged in these windows.
+        labels: ``[M]`` int64, outputs of the head; None without gold.
+    """
+
+    packed: PackedSequences
+    label_positions: Tensor
+    labels: Tensor | None
+
+    @property
+    def tokens(self) -> int:
+        """T."""
+        return self.packed.tokens
+
+    def counts(self) -> dict[str, int]:
+        """M targets of the one loss part, ``tagging``; 0 without gold."""
+        return {"tagging": 0 if self.labels is None else len(self.labels)}
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> TaggingBatch:
+        """The same batch on ``device``."""
+        return TaggingBatch(
+            packed=self.packed.to(device, non_blocking=non_blocking),
+            label_positions=self.label_positions.to(device, non_blocking=non_blocking),
+            labels=None if self.labels is None else self.labels.to(device, non_blocking=non_blocking),
+        )
+
+
+class Tagging:
+    """One tag a word; fulfils :class:`bertkit.tasks.kinds.Kind`."""
+
+    name: ClassVar[str] = "tagging"
+    head: ClassVar[str] = "tagging"
+    settings: ClassVar[type[KindSettings]] = TaggingSettings
+
+    def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
+        """Sentences of one CoNLL file; says its scheme where that is not IOB2. See :func:`bertkit.labelled.conll.read_conll`."""
+        rows, report = read_conll(path, strict=strict)
+        scheme, unlawful = recognise(row.tags for row in rows if row.tags is not None)
+        if scheme in ("IOB1", "IOBES"):
+            say("tag-scheme", f"{path}: its tags are {scheme}; they are trained and predicted as IOB2 and scored as entities.")
+        if unlawful:
+            say(
+                "tag-scheme",
+                f"{path}: {unlawful} entities do not begin as {scheme} has it; they are read as conlleval reads them.",
+            )
+        return rows, report
+
+    def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TaggedRow], RowReport]:
+        """Sentences of hub data: ``tokens`` and ``ner_tags`` (names), or the columns that the task names."""
+        columns = task.hub.columns if task.hub is not None and task.hub.columns is not None else task.columns
+        if columns is None:
+            return conll_records(records, source=source)
+        return conll_records(records, source=source, words=columns.text, tags=columns.label or "ner_tags")
+
+    def has_gold(self, rows: Sequence[TaggedRow]) -> bool:
+        """Whether any sentence has tags."""
+        return any(row.tags is not None for row in rows)
+
+    def texts(self, row: TaggedRow) -> str:
+        """The words, a space between."""
+        return " ".join(row.words)
+
+    def labels(self, rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool) -> Labels:
+        """``O`` and two IOB2 tags for each type in the rows (plain tags: as they stand), or the model's own where they serve.
+
+        Raises:
+            DataError: A gold tag that neither the task nor the model has (exit 3), with its row.
+            ModelError: Not for training, and the model's labels have no names (exit 3).
+        """
+        golds = gold_tags(rows)
+        wanted = task.labels or _names(golds, plain=scheme_of(rows) == "plain")
+        if for_training:
+            if not any(tags is not None for tags in golds):
+                raise DataError("There are no tags to train on.", where=rows[0].place.file if rows else None)
+            names, fits = _matched(wanted, model_labels)
+            _check(rows, golds, names)
+            return Labels(names=names, problem="", new_head=not fits)
+        if not model_labels:
+            raise ModelError("The model has no labels for tags.", hint=f"Fine-tune it first: bertkit finetune {task.name}.")
+        names, fits = _matched(task.labels, model_labels) if task.labels else (tuple(model_labels), not _generic(model_labels))
+        if not fits:
+            raise ModelError(
+                f"The model's labels {_listed(model_labels)} are not those of {task.name}.",
+                hint="Fine-tune the model on the task, or give its config.json an id2label with names.",
+            )
+        _check(rows, golds, names)
+        return Labels(names=names, problem="")
+
+    def encode(
+        self,
+        rows: Sequence[TaggedRow],
+        wordpiece: WordPiece,
+        labels: Labels,
+        settings: Any,
+        *,
+        segments: int = 2,
+        for_training: bool = False,
+    ) -> Encoded:
+        """Windows in row order; see :func:`bertkit.tasks.tagging_examples.encode_sentences`."""
+        return encode_sentences(rows, wordpiece, labels, settings, segments=segments, for_training=for_training)
+
+    def collate(self, examples: Sequence[TaggingExample]) -> TaggingBatch:
+        """One batch, in the order given; with labels where every example has them."""
+        packed = pack(examples)
+        starts = packed.boundaries[:-1].tolist()
+        places = np.concatenate([example.positions + start for example, start in zip(examples, starts, strict=True)])
+        labels = [example.labels for example in examples if example.labels is not None]
+        gold = np.concatenate(labels) if len(labels) == len(examples) else None
+        return TaggingBatch(
+            packed=packed,
+            label_positions=torch.from_numpy(places.astype(np.int64)),
+            labels=None if gold is None else torch.from_numpy(gold.astype(np.int64)),
+        )
+
+    def decode(
+        self,
+        outputs: Sequence[np.ndarray],
+        examples: Sequence[TaggingExample],
+        rows: Sequence[TaggedRow],
+        labels: Labels,
+        settings: Any,
+    ) -> list[Prediction]:
+        """One tag a word: the best label at its first piece, ``O`` for deleted words. ``outputs[i]`` is ``[n, K]``.
+
+        The score of a row is the probability of its least sure tag; None where every word is deleted.
+
+        Raises:
+            DataError: A logit is not a number; the row is named.
+        """
+        tags = [["O"] * len(row.words) for row in rows]
+        sure: list[float | None] = [None] * len(rows)
+        for example, output in zip(examples, outputs, strict=True):
+            logits = np.asarray(output, dtype=np.float64)[example.positions]  # [w, K]
+            if not np.isfinite(logits).all():
+                raise _no_number(rows[example.row])
+            if not len(logits):
+                continue
+            best = logits.argmax(axis=1)
+            top = logits.max(axis=1, keepdims=True)
+            least = float((1 / np.exp(logits - top).sum(axis=1)).min())
+            known = sure[example.row]
+            sure[example.row] = least if known is None else min(known, least)
+            for word, label in zip(example.words.tolist(), best.tolist(), strict=True):
+                tags[example.row][word] = labels.names[label]
+        golds = gold_tags(rows)
+        return [
+            Prediction(id=row.id, value=said, score=score, gold=gold, more={"words": list(row.words)})
+            for row, said, score, gold in zip(rows, tags, sure, golds, strict=True)
+        ]
+
+    def score(
+        self, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], task: Task, labels: Labels, *, seed: int = 0
+    ) -> Scores:
+        """conlleval's figures (fractions), ``f1_strict`` and ``accuracy`` beside them, and each type's as ``LOC_f1`` and so on.
+
+        Raises:
+            DataError: No row has gold (exit 3).
+        """
+        kept = [(gold, list(said.value)) for gold, said in zip(gold_tags(rows), predictions, strict=True) if gold is not None]
+        if not kept:
+            raise DataError("There is nothing to score: no sentence has gold tags.", where=rows[0].place.file if rows else None)
+        golds, founds = [gold for gold, _ in kept], [said for _, said in kept]
+        plain = scheme_of(rows) == "plain"
+        scores = entity_scores(golds, founds)
+        values = scores.metrics()
+        if plain:
+            values = {name: value if name == "accuracy" else None for name, value in values.items()}
+        for name, counts in ({} if plain else scores.types).items():
+            if name:
+                values |= {f"{name}_precision": counts.precision, f"{name}_recall": counts.recall, f"{name}_f1": counts.f1}
+        if values[task.primary] is None:
+            say("undefined", f"{task.primary} is undefined: neither the gold tags nor the predicted ones have an entity.")
+        return Scores(
+            values=values,
+            primary=task.primary,
+            examples=len(kept),
+            interval=None if values[task.primary] is None else entity_intervals(golds, founds, task.primary, seed=seed),
+        )
+
+    def write_official(
+        self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], task: Task, part: str
+    ) -> list[Path]:
+        """The rows' own file again with a predicted tag behind each word: conlleval's input where gold tags are there."""
+        tags = [list(said.value) for said in predictions]
+        source = Path(rows[0].place.file) if rows else None
+        from_file = source is not None and source.is_file() and rows[0].place.unit == "line"
+        lines = tagged_lines(source, tags) if source is not None and from_file else row_lines(rows, tags)
+        path = folder / task.official.get(part, "predictions.txt")
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        return [path]
+
+
+def _names(golds: Sequence[Sequence[str] | None], *, plain: bool) -> tuple[str, ...]:
+    distinct = {tag for tags in golds if tags is not None for tag in tags}
+    if plain:
+        return tuple(sorted(distinct))
+    types = sorted({split_tag(tag)[1] for tag in distinct if tag != "O"})
+    return ("O", *(name for kind in types for name in iob2_names(kind)))
+
+
+def _generic(names: Sequence[str]) -> bool:
+    return {name.casefold() for name in names} == {f"label_{i}" for i in range(len(names))}
+
+
+def _matched(wanted: Sequence[str], model: Sequence[str] | None) -> tuple[tuple[str, ...], bool]:
+    """The names in the order of the model's head, and whether that head serves."""
+    if model and sorted(name.casefold() for name in model) == sorted(name.casefold() for name in wanted):
+        return tuple(model), True
+    if model and _generic(model) and len(model) == len(wanted):
+        say("label-order", f"The model's labels have no names; they are taken as {_listed(wanted)}.")
+        return tuple(wanted), True
+    return tuple(wanted), False
+
+
+def _check(rows: Sequence[TaggedRow], golds: Sequence[Sequence[str] | None], names: Sequence[str]) -> None:
+    known = {name.casefold() for name in names}
+    # An entity type is known by either of its tags: a head may lack I-LOC because its training had no long LOC.
+    kinds = {split_tag(name)[1] for name in known if name != "o"}
+    for row, tags in zip(rows, golds, strict=True):
+        for word, tag in zip(row.words, tags or (), strict=False):
+            folded = tag.casefold()
+            if folded not in known and folded != "o" and split_tag(folded)[1] not in kinds:
+                raise DataError(
+                    f"The tag {tag!r} of the word {word!r} is none of the labels {_listed(names)}.",
+                    where=str(row.place),
+                    hint="Train on data that have it, or mend the tag.",
+                )
+
+
+def _listed(names: Sequence[str], show: int = 12) -> str:
+    return ", ".join(names[:show]) + (f" and {len(names) - show} more" if len(names) > show else "")
+
+
+def _no_number(row: TaggedRow) -> DataError:
+    return DataError(
+        f"The model's outputs for sentence {row.id} are not numbers.",
+        where=str(row.place) or f"sentence {row.id}",
+        hint="The weights are damaged or their training diverged; use an earlier checkpoint.",
+    )

@@ -1,0 +1,170 @@
+"""Tagged sentences → windows of tokens with their words' tags: ``[CLS] part of the sentence [SEP]``.
+
+In come rows and a tokenizer, out go examples and the count of what the settings put out of reach. A word's tag sits on its
+first piece, in the one window where that piece has most context, so that each word is trained on and tagged once.
+
+Shapes: n tokens of an example, w words tagged in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from bertkit.batches.windows import check_windows, trusted_windows, windows
+from bertkit.errors import DataError
+from bertkit.labelled.rows import TaggedRow
+from bertkit.labelled.tags import Scheme, entities, recognise, to_iob2
+from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings, Labels
+
+if TYPE_CHECKING:
+    from bertkit.corpus.wordpiece import WordPiece
+
+SPECIALS = 2
+"""``[CLS]`` and ``[SEP]``."""
+
+
+class TaggingSettings(KindSettings):
+    """How sentences are cut into windows."""
+
+    stride: int | None = Field(
+        None, description="Tokens that neighbouring windows of a long sentence share (the overlap); unset: a quarter of the room."
+    )
+
+    @property
+    def room(self) -> int:
+        """Tokens of the sentence in one window."""
+        return self.max_length - SPECIALS
+
+    @property
+    def overlap(self) -> int:
+        """The stride in tokens."""
+        return self.room // 4 if self.stride is None else self.stride
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggingExample(Example):
+    """One window of one sentence.
+
+    Attributes:
+        positions: ``[w]`` int32, places in ``ids`` of the first pieces of the words that are tagged here.
+        words: ``[w]`` int32, which words of the row they are.
+        labels: ``[w]`` int32, outputs of the head; None where the example is not for training.
+    """
+
+    positions: npt.NDArray[np.int32]
+    words: npt.NDArray[np.int32]
+    labels: npt.NDArray[np.int32] | None = None
+
+
+def scheme_of(rows: Sequence[TaggedRow]) -> Scheme:
+    """The tagging scheme of a whole part, by all its gold tags."""
+    return recognise(row.tags for row in rows if row.tags is not None)[0]
+
+
+def gold_tags(rows: Sequence[TaggedRow]) -> list[list[str] | None]:
+    """The rows' gold tags as IOB2 whatever the file's scheme; plain tags as they stand; None for a row without gold."""
+    plain = scheme_of(rows) == "plain"
+    return [None if row.tags is None else list(row.tags) if plain else to_iob2(row.tags) for row in rows]
+
+
+def encode_sentences(
+    rows: Sequence[TaggedRow],
+    wordpiece: WordPiece,
+    labels: Labels,
+    settings: TaggingSettings,
+    *,
+    segments: int = 2,
+    for_training: bool = False,
+) -> Encoded:
+    """Every row's windows, in row order; training leaves out windows that have no word of their own.
+
+    Raises:
+        UsageError: The stride leaves tokens in no window, or there is no room (exit 2).
+        DataError: In training, a tag that the head does not have, or a row without tags (exit 3).
+    """
+    if settings.stride is not None or settings.room < 1:
+        check_windows(settings.room, settings.overlap, max_length=settings.max_length)
+    golds = gold_tags(rows)
+    numbers = {name.casefold(): number for number, name in reversed(list(enumerate(labels.names)))}
+    pieces = iter(wordpiece.encode_words([word for row in rows for word in row.words]))
+    coverage, examples, lost = Coverage(rows=len(rows)), [], _Lost()
+    for index, (row, gold) in enumerate(zip(rows, golds, strict=True)):
+        own = [next(pieces) for _ in row.words]
+        targets = _numbers(row, gold, numbers) if for_training else None
+        made = _windows(index, own, targets, wordpiece, settings)
+        examples += [example for example in made if len(example.words)] if for_training else made
+        lost.add(own, gold)
+    coverage.examples = len(examples)
+    lost.tell(coverage, plain=scheme_of(rows) == "plain")
+    return Encoded(examples, coverage)
+
+
+def _numbers(row: TaggedRow, gold: Sequence[str] | None, numbers: dict[str, int]) -> npt.NDArray[np.int32]:
+    if gold is None:
+        raise DataError("The sentence has no tags to train on.", where=str(row.place))
+    for word, tag in zip(row.words, gold, strict=True):
+        if tag.casefold() not in numbers:
+            raise DataError(f"The tag {tag!r} of the word {word!r} is none of the labels.", where=str(row.place))
+    return np.array([numbers[tag.casefold()] for tag in gold], dtype=np.int32)
+
+
+def _windows(
+    row: int, pieces: Sequence[Any], targets: npt.NDArray[np.int32] | None, wordpiece: WordPiece, settings: TaggingSettings
+) -> list[TaggingExample]:
+    sizes = np.array([len(each) for each in pieces], dtype=np.int64)
+    firsts = np.cumsum(sizes) - sizes
+    kept = np.flatnonzero(sizes)  # words that the tokenizer does not delete
+    ids = np.concatenate(pieces) if len(kept) else np.zeros(0, dtype=np.int32)
+    cuts = windows(len(ids), settings.room, settings.overlap)
+    owner = trusted_windows(cuts, len(ids))[firsts[kept]]
+    made = []
+    for number, (start, size) in enumerate(cuts):
+        words = kept[owner == number]
+        whole = np.concatenate([[wordpiece.cls_id], ids[start : start + size], [wordpiece.sep_id]]).astype(np.int32)
+        made.append(
+            TaggingExample(
+                row=row,
+                ids=whole,
+                types=np.zeros(len(whole), dtype=np.int32),
+                positions=(firsts[words] - start + 1).astype(np.int32),
+                words=words.astype(np.int32),
+                labels=None if targets is None else targets[words],
+            )
+        )
+    return made
+
+
+class _Lost:
+    """Counts the words that the tokenizer deletes and the gold entities on them, which no output can give."""
+
+    def __init__(self) -> None:
+        self.words = self.entities = self.missed = self.tags = 0
+
+    def add(self, pieces: Sequence[Any], gold: Sequence[str] | None) -> None:
+        deleted = {place for place, each in enumerate(pieces) if not len(each)}
+        self.words += len(deleted)
+        if gold is None:
+            return
+        found = entities(gold)
+        self.entities += len(found)
+        if deleted:
+            self.tags += sum(gold[place] != "O" for place in deleted)
+            self.missed += sum(not deleted.isdisjoint(range(entity.start, entity.end)) for entity in found)
+
+    def tell(self, coverage: Coverage, *, plain: bool) -> None:
+        if self.words:
+            coverage.notes.append(f"{self.words} words are deleted by the tokenizer and get the tag O.")
+        if plain:
+            coverage.unreachable = self.tags
+            return
+        coverage.unreachable = self.missed
+        if self.missed:
+            # Leaving the lost entities out altogether costs no precision: F1 is 2c / (gold + found) with c = found.
+            right = self.entities - self.missed
+            coverage.ceilings = {"f1": 2 * right / (self.entities + right), "recall": right / self.entities}
