@@ -23,6 +23,7 @@ class Columns:
         names: Class names in the order of their numbers, where the file writes ``0``, ``1``, … for them; else empty.
         positions: Columns by place, from 0, for a file whose first line is no header (``{"text": 3, "label": 1}``).
         width: Columns of a file without header.
+        plain: True where a ``.tsv`` is GLUE's: without quoting, malformed rows skipped.
         delimiter: Between the names of one cell where a label is several (a JSON list needs none).
     """
 
@@ -34,4 +35,5 @@ class Columns:
     names: tuple[str, ...] = ()
     positions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     width: int | None = None
+    plain: bool = False
     delimiter: str = ","

@@ -44,5 +44,5 @@ def hold_out(
         if len(held) + len(groups[digest]) <= room:
             held.update(groups[digest])
     if not held:
-        held.update(min(groups.values(), key=len))
+        held.update(sorted(groups.values(), key=len)[0])
     return [row for i, row in enumerate(rows) if i not in held], [row for i, row in enumerate(rows) if i in held]

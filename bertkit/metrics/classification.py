@@ -75,7 +75,8 @@ def matthews_of(counts: np.ndarray) -> np.ndarray:
     golds, predictions, rows = tables.sum(2), tables.sum(1), tables.sum((1, 2))  # [R, K], [R, K], [R]
     covariance = np.trace(tables, axis1=1, axis2=2) * rows - (golds * predictions).sum(1)
     spread = (rows**2 - (golds**2).sum(1)) * (rows**2 - (predictions**2).sum(1))
-    return np.divide(covariance, np.sqrt(spread), out=np.zeros_like(covariance), where=spread > 0)
+    scores: np.ndarray = np.divide(covariance, np.sqrt(spread), out=np.zeros_like(covariance), where=spread > 0)
+    return scores
 
 
 def exact_match(gold: Sequence[frozenset[str]], predicted: Sequence[frozenset[str]]) -> float:

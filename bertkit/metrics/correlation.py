@@ -47,7 +47,9 @@ def _weighted_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     mass = np.add.reduceat(weights[:, order], starts, axis=1)  # [R, groups]
-    return (mass.cumsum(1) - (mass - 1) / 2)[:, group]
+    within: np.ndarray = mass.cumsum(1) - (mass - 1) / 2
+    spread: np.ndarray = within[:, group]
+    return spread
 
 
 def _correlation(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -58,4 +60,5 @@ def _correlation(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarra
     # The product of the roots, not the root of the product: squares of small numbers would vanish.
     spread = np.sqrt(spread_x) * np.sqrt(spread_y)
     covariance = (weights * x * y).sum(1)
-    return np.clip(np.divide(covariance, spread, out=np.full(len(weights), np.nan), where=spread > 0), -1.0, 1.0)
+    values: np.ndarray = np.divide(covariance, spread, out=np.full(len(weights), np.nan), where=spread > 0)
+    return values.clip(-1.0, 1.0)

@@ -1,0 +1,215 @@
+"""A task's parts as rows: from a folder by the task's own file names, from files that are named, or from the hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.errors import DataError, MissingError, UsageError
+from bertkit.labelled.columns import Columns
+from bertkit.labelled.hub import hub_records, load_hub
+from bertkit.labelled.rows import RowReport
+from bertkit.labelled.split import hold_out
+from bertkit.notices import say
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.registry import kind_of
+from bertkit.tasks.task import HubData, Part, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPart:
+    """One part that was read.
+
+    Attributes:
+        name: Its name, ``validation_matched`` say.
+        rows: Its rows, in the file's order.
+        report: Rows skipped, columns seen.
+        source: The file or data set, for people.
+    """
+
+    name: str
+    rows: Sequence[Any]
+    report: RowReport
+    source: str
+
+    @property
+    def role(self) -> str:
+        """``train``, ``validation`` or ``test``."""
+        return self.name.partition("_")[0]
+
+
+def with_columns(task: Task, *, text: str | None = None, pair: str | None = None, label: str | None = None) -> Task:
+    """The task with people's own column names; those not named stay.
+
+    Raises:
+        UsageError: Its kind reads no table (exit 2).
+    """
+    if text is None and pair is None and label is None:
+        return task
+    if task.columns is None:
+        raise UsageError(f"{task.name} reads no columns by name.", where="--text-column, --pair-column, --label-column")
+    columns = replace(
+        task.columns, text=text or task.columns.text, pair=pair or task.columns.pair, label=label or task.columns.label
+    )
+    return replace(task, columns=columns, hub=task.hub and replace(task.hub, columns=columns))
+
+
+def load_parts(
+    task: Task,
+    roles: Sequence[str] = ("train", "validation"),
+    *,
+    folder: str | None = None,
+    train_file: str | None = None,
+    validation_file: str | None = None,
+    test_file: str | None = None,
+    max_train_samples: int | None = None,
+    max_eval_samples: int | None = None,
+    strict: bool = False,
+) -> dict[str, TaskPart]:
+    """The parts of the roles asked for, by name, training first.
+
+    Files that are named come before ``folder``, and ``folder`` (a folder, one file, or a hub name) before the task's own hub
+    data; files given touch no network. Where there is training data and no validation part, 10 % of it are held out, and
+    that is said; of several validation parts (MNLI's) one that is not there is said.
+
+    Raises:
+        MissingError: A file, folder, data set or a whole role is not there (exit 4).
+        DataError: A file cannot be read (exit 3).
+    """
+    kind = kind_of(task)
+    named = {"train": train_file, "validation": validation_file, "test": test_file}
+    parts: dict[str, TaskPart] = {}
+    if any(named[role] for role in roles):
+        for role in roles:
+            if (path := named[role]) is not None:
+                parts[role] = _read(kind, task, role, Path(path), strict)
+        missing = [role for role in roles if role not in parts]
+        if folder is not None and missing:
+            parts |= _found(kind, task, missing, folder, strict)
+    else:
+        parts = _found(kind, task, roles, folder, strict)
+    parts = _with_validation(kind, task, parts, roles)
+    return {name: _first(part, max_train_samples if part.role == "train" else max_eval_samples) for name, part in parts.items()}
+
+
+def require_gold(kind: Kind, task: Task, part: TaskPart) -> None:
+    """Is there anything to train on or to score?
+
+    Raises:
+        DataError: The part is empty or has no labels (exit 3).
+    """
+    if not part.rows:
+        raise DataError(f"The {part.name} part has no rows.", where=part.source)
+    if not kind.has_gold(part.rows):
+        column = task.columns.label if task.columns else None
+        seen = f" (column {column!r}; its columns are {', '.join(part.report.columns)})" if column and part.report.columns else ""
+        raise DataError(
+            f"The {part.name} part has no labels{seen}.",
+            where=part.source,
+            hint=f"`bertkit predict {task.name}` serves parts without labels.",
+        )
+
+
+def _found(kind: Kind, task: Task, roles: Sequence[str], folder: str | None, strict: bool) -> dict[str, TaskPart]:
+    """Parts from a folder, a single file or the hub."""
+    wanted = [part for part in task.parts if part.role in roles]
+    if folder is None and task.hub is None:
+        raise UsageError(
+            f"{task.name} has no data of its own.",
+            where="--data",
+            hint=f"Give a folder with {_names(wanted)} as --data, or files with --train-file, --validation-file, --test-file.",
+        )
+    if folder is not None and Path(folder).is_file():
+        return {roles[0]: _read(kind, task, roles[0], Path(folder), strict)}
+    if folder is None or not Path(folder).exists():
+        return dict(_from_hub(kind, task, wanted, _hub(task, folder, wanted)))
+    found = {part.name: path for part in wanted if (path := _file_of(part, Path(folder))) is not None}
+    _say_absent(task, wanted, list(found), folder)
+    return {name: _read(kind, task, name, path, strict) for name, path in found.items()}
+
+
+def _hub(task: Task, name: str | None, wanted: Sequence[Part]) -> HubData:
+    if name is None or (task.hub and name == task.hub.id):
+        assert task.hub is not None  # _found has asked
+        return task.hub
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
+        raise MissingError(
+            f"There is no folder {name!r}.",
+            where="--data",
+            hint=f"Give a folder with {_names(wanted)}, a file, or a data set's name on the hub.",
+        )
+    return replace(task.hub, id=name, revision=None) if task.hub else HubData(id=name)
+
+
+def _from_hub(kind: Kind, task: Task, wanted: Sequence[Part], hub: HubData) -> Iterator[tuple[str, TaskPart]]:
+    splits = load_hub(hub.id, config=hub.config, revision=hub.revision, files=_names(wanted))
+    source = f"{hub.id} ({hub.config})" if hub.config else hub.id
+    _say_absent(task, wanted, [part.name for part in wanted if (part.split or part.name) in splits], source)
+    columns: Columns | None = hub.columns or task.columns
+    for part in wanted:
+        if (part.split or part.name) in splits:
+            records = hub_records(splits[part.split or part.name])
+            rows, report = kind.from_records(records, replace(task, columns=columns), source=f"{source}, {part.name}")
+            yield part.name, TaskPart(name=part.name, rows=rows, report=report, source=source)
+
+
+def _file_of(part: Part, folder: Path) -> Path | None:
+    """The first of the part's file names that is there; of several that fit a pattern the first by name, which is said."""
+    for name in part.files:
+        matches = sorted(path for path in folder.glob(name) if path.is_file())
+        if len(matches) > 1:
+            say("several-files", f"{len(matches)} files in {folder} fit {name}: {matches[0].name} is taken for {part.name}.")
+        if matches:
+            return matches[0]
+    return None
+
+
+def _read(kind: Kind, task: Task, name: str, path: Path, strict: bool) -> TaskPart:
+    rows, report = kind.read(path, task, strict=strict)
+    if (skipped := report.summary()) is not None:
+        say("skipped-rows", skipped)
+    return TaskPart(name=name, rows=rows, report=report, source=str(path))
+
+
+def _say_absent(task: Task, wanted: Sequence[Part], found: Sequence[str], source: str) -> None:
+    roles = {name.partition("_")[0] for name in found}
+    for part in wanted:
+        if part.name not in found and part.role in roles:
+            say("absent-part", f"{source} has no {part.name} part ({' or '.join(part.files)}): {task.name} goes on without it.")
+
+
+def _with_validation(kind: Kind, task: Task, parts: dict[str, TaskPart], roles: Sequence[str]) -> dict[str, TaskPart]:
+    """Holds 10 % of the training rows out where they have no validation beside them; every role must then be there."""
+    there = {part.role for part in parts.values()}
+    if {"train", "validation"} <= set(roles) and "train" in there and "validation" not in there:
+        train = parts["train"]
+        kept, held = hold_out(train.rows, kind.texts, where=train.source)
+        say(
+            "held-out",
+            f"There is no validation part: {len(held)} of {len(train.rows)} training rows are held out, equal texts on one side.",
+        )
+        report = RowReport(rows=len(held), columns=train.report.columns)
+        parts = parts | {
+            "train": replace(train, rows=kept),
+            "validation": TaskPart(name="validation", rows=held, report=report, source=train.source),
+        }
+        there.add("validation")
+    for role in roles:
+        if role not in there:
+            flag = f"--{role}-file"
+            names = _names([part for part in task.parts if part.role == role])
+            raise MissingError(
+                f"There is no {role} part of {task.name}.", where=names, hint=f"Give a folder with it as --data, or {flag}."
+            )
+    return parts
+
+
+def _first(part: TaskPart, most: int | None) -> TaskPart:
+    return part if most is None or most >= len(part.rows) else replace(part, rows=part.rows[:most])
+
+
+def _names(parts: Sequence[Part]) -> str:
+    return ", ".join(part.files[0] for part in parts)
