@@ -1,0 +1,101 @@
+"""When a run ends: after so many optimizer steps, or when its time is up.
+
+Trained time is wall time from the first step on, validating and saving included, added up over all starts of a run.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bertkit.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much training a run gets; with both set, what is spent first ends it.
+
+    Attributes:
+        steps: Optimizer steps, or None.
+        seconds: Trained seconds over all starts, or None.
+    """
+
+    steps: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps is None and self.seconds is None:
+            raise SettingsError("A run needs an end.", hint="Give --steps, --epochs or --max-minutes.")
+
+    @staticmethod
+    def of(
+        *,
+        steps: int | None = None,
+        epochs: float | None = None,
+        minutes: float | None = None,
+        epoch_steps: Callable[[int], int] | None = None,
+    ) -> Budget:
+        """A budget in the words of the settings; ``epoch_steps(epoch)`` is needed for ``epochs`` alone."""
+        if epochs is not None:
+            if epoch_steps is None:
+                raise ValueError("epochs need epoch_steps")
+            whole = int(epochs)
+            planned = sum(epoch_steps(epoch) for epoch in range(whole))
+            if epochs > whole:
+                planned += math.ceil((epochs - whole) * epoch_steps(whole) - 1e-9)
+            steps = planned if steps is None else min(steps, planned)
+        return Budget(steps=steps, seconds=None if minutes is None else 60.0 * minutes)
+
+    def share(self, seconds: float, reserve: float = 0.0) -> float:
+        """The share of the time that is spent, 0 … 1, where ``reserve`` seconds are kept for the end; 0 without a clock."""
+        if self.seconds is None:
+            return 0.0
+        room = self.seconds - reserve
+        return 1.0 if room <= 0 else min(1.0, max(0.0, seconds / room))
+
+    def leaves_time(self, seconds: float, next_step: float, reserve: float) -> bool:
+        """Is there time for one more step of ``next_step`` seconds before the last validation and saving?"""
+        return self.seconds is None or seconds + next_step + reserve <= self.seconds
+
+
+class Clock:
+    """Trained seconds over all starts, and what the end of the run will take.
+
+    Args:
+        before: Trained seconds of earlier starts.
+        now: Seconds from any beginning that never run backwards.
+    """
+
+    def __init__(self, before: float = 0.0, now: Callable[[], float] = time.monotonic) -> None:
+        self._before = before
+        self._now = now
+        self._started: float | None = None
+        self._expected: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Starts to count; starting again changes nothing."""
+        if self._started is None:
+            self._started = self._now()
+
+    def seconds(self) -> float:
+        """Trained seconds so far."""
+        return self._before + (0.0 if self._started is None else self._now() - self._started)
+
+    def expect(self, what: str, seconds: float) -> None:
+        """Says how long one ``what`` ("validation", "saving") at the end of the run will take."""
+        self._expected[what] = seconds
+
+    @contextmanager
+    def during(self, what: str) -> Iterator[None]:
+        """Times one ``what``; the next is expected to take as long."""
+        began = self._now()
+        yield
+        self.expect(what, self._now() - began)
+
+    @property
+    def reserve(self) -> float:
+        """Seconds that the end of the run is expected to take."""
+        return sum(self._expected.values())

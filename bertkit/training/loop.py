@@ -1,0 +1,268 @@
+"""The loop: micro-batches in, optimizer steps out. A generator; saving, printing, validating and stopping are its caller's.
+
+Comes in: a module whose ``forward(batch)`` returns the sums and counts of its loss (``LossParts``), and an iterator of
+``(position, micro-batches of this process)``, the position counting the batches done *with* this one. Goes out: a
+:class:`StepReport` for each step. Every sum is divided by the count of targets of the whole step, over all micro-batches
+and processes, so that neither changes what is learned.
+
+Dropout draws from a generator keyed by the batch, the micro-batch and the process: a run that was stopped anywhere goes
+on with the same draws, without any stored random state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from bertkit.batches.source import Batch, Position
+from bertkit.errors import DivergedError, ResourceError
+from bertkit.randomness import torch_seed
+from bertkit.training.budget import Budget, Clock
+from bertkit.training.optimizer import set_rate
+from bertkit.training.peers import Peers
+from bertkit.training.report import PartSum, StepReport, TrainState
+from bertkit.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+PATIENCE = 10
+"""So many steps in a row without a finite loss and gradient end the run."""
+
+
+class OutOfMemory(ResourceError):
+    """A micro-batch did not fit; no weight has changed. The caller may go on with smaller ones."""
+
+
+def prepare(model: nn.Module, accelerator: Accelerator, peers: Peers | None = None) -> nn.Module:
+    """The model on its device, computing in the run's precision, with the same weights on every process.
+
+    No DDP is put around it: :class:`Peers` sums the gradients, for reasons given there.
+    """
+    prepared: nn.Module = accelerator.prepare_model(model, evaluation_mode=True)
+    (peers or Peers(accelerator)).same_weights(prepared)
+    return prepared
+
+
+@dataclass(kw_only=True)
+class Loop:
+    """Everything a loop holds still while it runs. :meth:`steps` runs it.
+
+    Attributes:
+        model: From :func:`prepare`.
+        optimizer: From ``make_optimizer(model, …)``.
+        accelerator: From ``make_accelerator``.
+        peers: ``Peers(accelerator)``, one for the run.
+        schedule: Rates.
+        budget: The end.
+        state: Where the run stands; moved after each step.
+        clock: ``Clock(state.seconds)``; tell it how long validating and saving take.
+        seed: Of the run, for dropout.
+        max_grad_norm: Gradients are scaled down to this norm.
+        signal: Says which signal (2, 15, or 0) has come in; asked once a step, and agreed on by all processes.
+    """
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    accelerator: Accelerator
+    peers: Peers
+    schedule: Schedule
+    budget: Budget
+    state: TrainState
+    clock: Clock
+    seed: int = 0
+    max_grad_norm: float = 1.0
+    signal: Callable[[], int] = lambda: 0
+    _names: tuple[str, ...] = field(default=(), init=False)
+    _last: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._parameters = [each for each in self.model.parameters() if each.requires_grad]
+
+    def steps(self, feed: Iterator[tuple[Position, Sequence[Batch]]]) -> Iterator[StepReport]:
+        """Runs until the budget is spent, a signal comes in (``state.signal`` says which) or the feed ends.
+
+        Raises:
+            DivergedError: Ten steps in a row without a finite loss and gradient.
+            OutOfMemory: A micro-batch does not fit on some process; raised on all, before any weight changed.
+            ResourceError: Another process is gone.
+        """
+        self.clock.start()
+        self.state.signal = 0
+        while self.budget.steps is None or self.state.step < self.budget.steps:
+            found = next(feed, None)
+            if found is None:
+                return
+            agreed = self._agree(found[1])
+            if agreed is None:
+                return
+            report = self._step(found[0], found[1], agreed)
+            yield report
+            if self.state.in_a_row >= PATIENCE:
+                raise DivergedError(
+                    f"No finite loss and gradient in {PATIENCE} steps in a row; the last good step is {self.state.step}.",
+                    where=f"epoch {report.epoch}, batch {report.batch}",
+                    hint="Try a lower --learning-rate or a longer --warmup; --precision fp32 rules out overflow.",
+                )
+
+    def _agree(self, batches: Sequence[Batch]) -> _Agreed | None:
+        """The step's counts over all processes, and its time by the main process's clock; None: the run is to end."""
+        mine: dict[str, int] = {}
+        for batch in batches:
+            for name, count in batch.counts().items():
+                mine[name] = mine.get(name, 0) + count
+        if not self._names:
+            everyone = self.peers.gather_all(sorted(mine)) if self.peers.world > 1 else [list(mine)]
+            self._names = tuple(dict.fromkeys(name for names in everyone for name in names))
+        if unknown := set(mine) - set(self._names):
+            raise ValueError(f"loss parts that the first batches did not have: {sorted(unknown)}")
+        signal = self.signal()
+        main = self.peers.main
+        began = self.clock.seconds()
+        told = self.peers.total(
+            [
+                began if main else 0.0,
+                self.clock.reserve if main else 0.0,
+                self._last if main else 0.0,
+                signal == 2,
+                signal not in (0, 2),
+                sum(batch.tokens for batch in batches),
+                *(mine.get(name, 0) for name in self._names),
+            ]
+        )
+        if told[3] or told[4]:
+            self.state.signal = 15 if told[4] else 2
+            return None
+        first = self.state.step == 0 and self.state.skipped == 0
+        if not first and not self.budget.leaves_time(told[0], told[2], told[1]):
+            return None
+        return _Agreed(
+            began=began,
+            elapsed=self.budget.share(told[0] + told[2] / 2, told[1]),
+            tokens=int(told[5]),
+            counts={name: int(count) for name, count in zip(self._names, told[6:], strict=True)},
+        )
+
+    def _step(self, at: Position, batches: Sequence[Batch], agreed: _Agreed) -> StepReport:
+        state = self.state
+        rate = self.schedule.rate(state.step + 1, agreed.elapsed)
+        warming = self.schedule.warming(state.step + 1, agreed.elapsed)
+        self.optimizer.zero_grad(set_to_none=True)
+        sums, failed = self._accumulate(at, batches, agreed.counts)
+        shared = self.peers.sum_gradients(self._parameters, sums, failed=failed)
+        if shared is None:
+            self.optimizer.zero_grad(set_to_none=True)
+            raise OutOfMemory(
+                f"A micro-batch of {max((each.tokens for each in batches), default=0):,} tokens does not fit into memory.",
+                where=f"epoch {at.epoch}, batch {at.batch}",
+                hint="Use a smaller --micro-tokens.",
+            )
+        norm, totals = self._update(shared, rate)
+        applied = math.isfinite(norm) and all(map(math.isfinite, totals))
+        state.epoch, state.batch = at.epoch, at.batch
+        state.tokens += agreed.tokens
+        if applied:
+            state.step += 1
+            state.in_a_row = 0
+            for name, count in agreed.counts.items():
+                state.targets[name] = state.targets.get(name, 0) + count
+        else:
+            state.skipped += 1
+        state.seconds = self.clock.seconds()
+        self._last = state.seconds - agreed.began
+        return StepReport(
+            step=state.step,
+            epoch=at.epoch,
+            batch=at.batch,
+            applied=applied,
+            rate=rate,
+            parts=self._parts(totals, agreed.counts),
+            tokens=agreed.tokens,
+            seconds=self._last,
+            total_seconds=state.seconds,
+            total_tokens=state.tokens,
+            grad_norm=norm,
+            skipped=state.skipped,
+            warming=warming,
+        )
+
+    def _accumulate(self, at: Position, batches: Sequence[Batch], counts: Mapping[str, int]) -> tuple[Tensor, bool]:
+        """Adds up this process's gradients; returns loss sums, correct guesses and whether there are any, ``[3 · parts]``."""
+        self.model.train()
+        sums = torch.zeros(3, len(self._names), device=self.accelerator.device)
+        try:
+            for index, batch in enumerate(batches):
+                torch.manual_seed(torch_seed(self.seed, "dropout", at.epoch, at.batch, index, self.peers.rank))
+                parts = self.model(batch.to(self.accelerator.device, non_blocking=True))
+                loss = sum((part.total / counts[name] for name, part in parts.items() if part.count), start=sums.new_zeros(()))
+                if loss.requires_grad:  # not so without a target
+                    self.accelerator.backward(loss)
+                for name, part in parts.items():
+                    column = self._names.index(name)
+                    sums[0, column] += part.total.detach()
+                    if part.correct is not None:
+                        sums[1, column] += part.correct.detach()
+                        sums[2, column] = 1
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            return sums, True
+        return sums, False
+
+    def _update(self, sums: Tensor, rate: float) -> tuple[float, list[float]]:
+        """Clips and steps unless something is not finite; returns the gradients' norm and the sums, on the host.
+
+        This is the one place where a step waits for the device: whether it counts must be known before the next.
+        """
+        scaler = self.accelerator.scaler
+        if all(each.grad is None for each in self._parameters):
+            scaler = None  # no target anywhere: a scaler without gradients to look at refuses to go on
+        if scaler is not None:
+            scaler.unscale_(self.optimizer)
+        norm = self.accelerator.clip_grad_norm_(self._parameters, self.max_grad_norm)
+        found, *totals = torch.cat([norm.detach().float().reshape(1), sums.reshape(-1)]).tolist()
+        finite = all(map(math.isfinite, totals))
+        if math.isfinite(found) and finite:
+            set_rate(self.optimizer, rate)
+            if scaler is None:
+                self.optimizer.step()
+            else:
+                scaler.step(self.optimizer)
+        elif scaler is None or not finite or scaler.get_scale() <= 1.0:
+            # An overflow of fp16 gradients is the scaler's search for its scale, not a divergence.
+            self.state.in_a_row += 1
+        if scaler is not None:
+            scaler.update()  # after an overflow: halves the scale that unscale_ found too large
+        return found, totals
+
+    def _parts(self, totals: Sequence[float], counts: Mapping[str, int]) -> dict[str, PartSum]:
+        size = len(self._names)
+        return {
+            name: PartSum(
+                total=totals[place],
+                count=counts[name],
+                correct=totals[size + place] if totals[2 * size + place] else None,
+            )
+            for place, name in enumerate(self._names)
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Agreed:
+    """What all processes know of a step before it begins."""
+
+    began: float
+    elapsed: float
+    tokens: int
+    counts: dict[str, int]
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return "can't allocate memory" in str(error) or "not enough memory" in str(error)  # torch's CPU allocator

@@ -1,0 +1,228 @@
+"""A model of 200 weights and a source of numbered samples, and a whole run of both: what the tests of training train.
+
+Run as a script (also under torchrun) it trains, saves and resumes in a folder, and writes what came of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from bertkit.batches.loader import iterate
+from bertkit.batches.source import Position
+from bertkit.randomness import stream
+from bertkit.tasks.losses import LossPart, LossParts
+from bertkit.training.budget import Budget, Clock
+from bertkit.training.checkpoint import Checkpoints, resume_point
+from bertkit.training.device import DeviceSettings, make_accelerator
+from bertkit.training.loop import Loop, prepare
+from bertkit.training.optimizer import OptimizerSettings, make_optimizer
+from bertkit.training.peers import Peers
+from bertkit.training.report import StepReport, TrainState
+from bertkit.training.schedule import Schedule
+
+WORDS, WIDTH = 11, 8
+
+
+@dataclass(frozen=True)
+class ToyBatch:
+    """Samples [n]: each a row of words [n, 3], of which the marked ones are to be told from the row's mean, and a coin."""
+
+    samples: Tensor
+    words: Tensor
+    marked: Tensor
+    coins: Tensor
+
+    @property
+    def tokens(self) -> int:
+        return self.words.numel()
+
+    def counts(self) -> dict[str, int]:
+        return {"mlm": int(self.marked.sum()), "nsp": len(self.coins)}
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> ToyBatch:
+        return ToyBatch(*(each.to(device) for each in (self.samples, self.words, self.marked, self.coins)))
+
+
+def sample(number: int, scale: int = 1) -> tuple[list[int], list[bool], int]:
+    """A sample has between none and three targets, so that micro-batches have unlike counts."""
+    draw = stream(5, "toy", number)
+    return draw.integers(0, WORDS, 3).tolist(), [place < number % 4 for place in range(3)], int(draw.integers(0, 2)) * scale
+
+
+def batch_of(numbers: list[int]) -> ToyBatch:
+    rows = [sample(number) for number in numbers]
+    return ToyBatch(
+        samples=torch.tensor(numbers),
+        words=torch.tensor([row[0] for row in rows]),
+        marked=torch.tensor([row[1] for row in rows]),
+        coins=torch.tensor([row[2] for row in rows]),
+    )
+
+
+@dataclass(frozen=True)
+class ToySource:
+    """Samples 0 … n-1 in a new order each epoch; process r of w takes each w-th of a batch from its r-th."""
+
+    samples: int = 10
+    batch: int = 2
+    micro: int = 100
+    seed: int = 0
+
+    def steps(self, epoch: int) -> int:
+        return -(-self.samples // self.batch)
+
+    def numbers(self, epoch: int, index: int) -> list[int]:
+        order: np.ndarray = stream(self.seed, "order", epoch).permutation(self.samples)
+        return order[index * self.batch : (index + 1) * self.batch].tolist()
+
+    def step(self, epoch: int, index: int, rank: int = 0, world: int = 1) -> list[Any]:
+        mine = self.numbers(epoch, index)[rank::world]
+        return [batch_of(mine[start : start + self.micro]) for start in range(0, len(mine), self.micro)]
+
+
+class Toy(nn.Module):
+    """Words -> their mean -> each marked word, and the coin. ``unused`` never gets a gradient."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(WORDS, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH)
+        self.dropout = nn.Dropout(dropout)
+        self.words = nn.Linear(WIDTH, WORDS)
+        self.coin = nn.Linear(WIDTH, 2)
+        self.unused = nn.Linear(2, 2)
+        generator = torch.Generator().manual_seed(3)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
+
+    def forward(self, batch: ToyBatch) -> LossParts:
+        mean = self.dropout(self.norm(self.embedding(batch.words).mean(1)))  # [n, WIDTH]
+        rows, columns = batch.marked.nonzero(as_tuple=True)
+        scores = self.words(mean)[rows]  # [M, WORDS]
+        targets = batch.words[rows, columns]
+        coins = self.coin(mean)
+        return {
+            "mlm": _part(scores, targets),
+            "nsp": _part(coins, batch.coins),
+        }
+
+
+def _part(scores: Tensor, targets: Tensor) -> LossPart:
+    total = cross_entropy(scores, targets, reduction="sum")
+    return LossPart(total=total, count=len(targets), correct=(scores.argmax(1) == targets).sum())
+
+
+@dataclass
+class ToyRun:
+    """Model, optimizer and loop, made as a job makes them."""
+
+    loop: Loop
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    source: ToySource
+    checkpoints: Checkpoints
+    peers: Peers
+
+    @staticmethod
+    def start(
+        folder: Path,
+        *,
+        source: ToySource,
+        steps: int,
+        dropout: float = 0.0,
+        rate: float = 1e-2,
+        warmup: float = 0.1,
+        model: nn.Module | None = None,
+        keep: int = 2,
+        threads: int | None = 1,
+        seconds: float | None = None,
+    ) -> ToyRun:
+        accelerator = make_accelerator(DeviceSettings(device="cpu", precision="fp32", threads=threads))
+        peers = Peers(accelerator)
+        model = model or Toy(dropout)
+        found = peers.main_only(lambda: resume_point(folder / "checkpoints"))
+        if found:
+            model.load_state_dict(load_file(found.path / "model.safetensors"))
+        prepared = prepare(model, accelerator, peers)
+        optimizer = make_optimizer(prepared, OptimizerSettings(learning_rate=rate))
+        state = found.restore(prepared, optimizer) if found else TrainState()
+        loop = Loop(
+            model=prepared,
+            optimizer=optimizer,
+            accelerator=accelerator,
+            peers=peers,
+            schedule=Schedule(peak=rate, warmup=warmup, steps=steps if seconds is None else None),
+            budget=Budget(steps=steps if seconds is None else None, seconds=seconds),
+            state=state,
+            clock=Clock(state.seconds),
+            seed=7,
+        )
+        return ToyRun(loop, prepared, optimizer, source, Checkpoints(folder / "checkpoints", run="toy", keep=keep), peers)
+
+    def feed(self) -> Iterator[tuple[Position, list[Any]]]:
+        state = self.loop.state
+        return iterate(
+            self.source, start=Position(state.epoch, state.batch), rank=self.peers.rank, world=self.peers.world, ahead=1
+        )
+
+    def steps(self) -> Iterator[StepReport]:
+        feed = self.feed()
+        try:
+            yield from self.loop.steps(feed)
+        finally:
+            feed.close()  # type: ignore[attr-defined]
+
+    def save(self, best: bool = False) -> None:
+        def write(folder: Path) -> None:
+            save_file({name: each.contiguous() for name, each in self.model.state_dict().items()}, folder / "model.safetensors")
+
+        self.peers.main_only(
+            lambda: self.checkpoints.save(self.loop.state, self.model, self.optimizer, write_model=write, best=best)
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--samples", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--micro", type=int, default=100)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--save-every", type=int, default=0)
+    parser.add_argument("--die-after", type=int, default=0)
+    arguments = parser.parse_args()
+    source = ToySource(samples=arguments.samples, batch=arguments.batch, micro=arguments.micro)
+    run = ToyRun.start(arguments.folder, source=source, steps=arguments.steps, dropout=arguments.dropout)
+    with (arguments.folder / f"log-{run.peers.rank}.jsonl").open("a") as log:
+        for report in run.steps():
+            log.write(json.dumps(report.values()) + "\n")
+            log.flush()
+            if arguments.save_every and report.step % arguments.save_every == 0:
+                run.save()
+            if report.step == arguments.die_after:
+                import os
+                import signal
+
+                os.kill(os.getpid(), signal.SIGKILL)
+    if run.peers.main:
+        save_file(
+            {name: each.contiguous() for name, each in run.model.state_dict().items()}, arguments.folder / "final.safetensors"
+        )
+    run.loop.accelerator.end_training()
+
+
+if __name__ == "__main__":
+    main()
