@@ -37,6 +37,11 @@ def read_table(path: Path, columns: Columns) -> tuple[list[TextRow], RowReport]:
     return rows, RowReport(rows=len(rows), columns=tuple(known))
 
 
+def columns_of(path: Path) -> list[str]:
+    """The names of a table's columns. Errors as :func:`read_table`."""
+    return open_table(path)[0]
+
+
 def open_table(path: Path) -> tuple[list[str], Records]:
     """The names of a table's columns, and its records with their places; for readers of other kinds of rows too."""
     ending = path.suffix.lower()

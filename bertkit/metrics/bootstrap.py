@@ -12,13 +12,12 @@ import numpy as np
 
 from bertkit.randomness import stream
 
+Interval = tuple[float, float] | None
 RESAMPLES = 1000
 _CELLS = 4_000_000  # weights in memory at once: 32 MB
 
 
-def interval_of_counts(
-    counts: np.ndarray, score: Callable[[np.ndarray], np.ndarray], *, seed: int = 0
-) -> tuple[float, float] | None:
+def interval_of_counts(counts: np.ndarray, score: Callable[[np.ndarray], np.ndarray], *, seed: int = 0) -> Interval:
     """The 95 % interval of a score that is a function of the rows' summed counts.
 
     Args:
@@ -30,18 +29,23 @@ def interval_of_counts(
     return _interval(times, lambda weights: score(weights @ kinds), seed)
 
 
-def interval_of_rows(rows: int, score: Callable[[np.ndarray], np.ndarray], *, seed: int = 0) -> tuple[float, float] | None:
+def interval_of_cells(times: np.ndarray, score: Callable[[np.ndarray], np.ndarray], *, seed: int = 0) -> Interval:
+    """The same for U kinds of rows, met ``times`` ``[U]``: ``score`` maps how often each was drawn, ``[R, U]``, to ``[R]``."""
+    return _interval(times, score, seed)
+
+
+def interval_of_rows(rows: int, score: Callable[[np.ndarray], np.ndarray], *, seed: int = 0) -> Interval:
     """The 95 % interval of a score that needs each row: ``score`` maps weights ``[R, N]`` to ``[R]``, NaN where undefined."""
     return _interval(np.ones(rows, dtype=np.int64), score, seed)
 
 
-def interval_of_mean(values: np.ndarray, *, seed: int = 0) -> tuple[float, float] | None:
+def interval_of_mean(values: np.ndarray, *, seed: int = 0) -> Interval:
     """The 95 % interval of a mean of ``[N]`` values."""
     counts = np.stack([np.asarray(values, dtype=np.float64), np.ones(len(values))], axis=1)
     return interval_of_counts(counts, lambda sums: sums[:, 0] / sums[:, 1], seed=seed)
 
 
-def _interval(times: np.ndarray, score: Callable[[np.ndarray], np.ndarray], seed: int) -> tuple[float, float] | None:
+def _interval(times: np.ndarray, score: Callable[[np.ndarray], np.ndarray], seed: int) -> Interval:
     """Percentiles 2.5 and 97.5 over the resamples in which the score is defined; None where that is half of them or less."""
     total = int(times.sum())
     if not total:

@@ -24,6 +24,7 @@ COLA = Task(
         names=("unacceptable", "acceptable"),
         positions={"label": 1, "text": 3},
         width=4,
+        plain=True,
     ),
     labels=("unacceptable", "acceptable"),
     positive="acceptable",

@@ -1,0 +1,217 @@
+"""The kind ``classification``: a text or a pair gets a label, several, or a number.
+
+In come :class:`TextRow` and a head's ``[K]`` outputs a row, out go label names and the official figures. The arithmetic
+is ``metrics``'; the matching of names ``matching``'s; the layout of sequences ``text_examples``'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bertkit.errors import DataError
+from bertkit.labelled.columns import Columns
+from bertkit.labelled.glue import read_glue
+from bertkit.labelled.rows import RowReport, TextRow
+from bertkit.labelled.tables import columns_of, read_table, rows_from_records
+from bertkit.notices import say
+from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores
+from bertkit.tasks.label_scores import score_labels
+from bertkit.tasks.matching import in_order, is_generic, match_labels
+from bertkit.tasks.task import Task
+from bertkit.tasks.text_examples import ClassificationBatch, TextExample, collate_texts, encode_texts
+
+if TYPE_CHECKING:
+    from bertkit.corpus.wordpiece import WordPiece
+
+_POSITIVE = ("1", "true", "yes", "positive", "pos", "acceptable", "entailment")
+
+
+class ClassificationSettings(KindSettings):
+    """Settings of ``classification``."""
+
+
+class Classification:
+    """Texts and pairs with labels; the protocol is :class:`bertkit.tasks.kinds.Kind`."""
+
+    name: ClassVar[str] = "classification"
+    head: ClassVar[str] = "classification"
+    settings: ClassVar[type[KindSettings]] = ClassificationSettings
+
+    def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[TextRow], RowReport]:
+        """Rows of a GLUE file, or of a table by the ending of its name.
+
+        Raises:
+            UsageError: The ending is not known (exit 2).
+            MissingError: The file is not there (exit 4).
+            DataError: The file cannot be read (exit 3), with the row.
+        """
+        columns = task.columns or Columns()
+        if columns.plain and path.suffix.lower() in (".tsv", ".txt"):
+            return read_glue(path, columns, strict=strict)
+        if task.hub and task.hub.columns and path.exists():
+            # A Parquet or CSV copy of the hub's data has the hub's column names.
+            known = columns_of(path)
+            if columns.text not in known and task.hub.columns.text in known:
+                columns = replace(task.hub.columns, names=columns.names)
+        return read_table(path, columns)
+
+    def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TextRow], RowReport]:
+        """Rows of hub data."""
+        return rows_from_records(records, task.columns or Columns(), source)
+
+    def has_gold(self, rows: Sequence[TextRow]) -> bool:
+        """Has any row a label?"""
+        return any(row.label is not None for row in rows)
+
+    def texts(self, row: TextRow) -> str:
+        """Both texts."""
+        return row.text if row.pair is None else f"{row.text}\t{row.pair}"
+
+    def labels(self, rows: Sequence[TextRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool) -> Labels:
+        """The labels by output: the task's own or, where it declares none, those of the rows (training) or the model.
+
+        Raises:
+            DataError: A row has no label or one that is not known (exit 3), with its place.
+            ModelError: Not for training, and the model's labels are others (exit 3).
+        """
+        if task.problem == "regression":
+            return _one_output(model_labels, task, for_training)
+        names: Sequence[str] = task.labels or _names_of(rows, model_labels, for_training)
+        if for_training and len(names) < 2:
+            said = repr(names[0]) if names else "none"
+            raise DataError(f"There must be two labels at least; the training rows have {said}.", where=_where(rows))
+        new_head = for_training and model_labels is None
+        if model_labels is not None:
+            names, new_head = match_labels(names, model_labels, for_training=for_training, task=task.name)
+        return Labels(names=tuple(names), problem=task.problem, new_head=new_head, positive=_positive(task, names))
+
+    def encode(
+        self,
+        rows: Sequence[TextRow],
+        wordpiece: WordPiece,
+        labels: Labels,
+        settings: KindSettings,
+        *,
+        segments: int = 2,
+        for_training: bool = False,
+    ) -> Encoded:
+        """One sequence a row: see :func:`bertkit.tasks.text_examples.encode_texts`."""
+        return encode_texts(rows, wordpiece, labels, max_length=settings.max_length, segments=segments, for_training=for_training)
+
+    def collate(self, examples: Sequence[TextExample]) -> ClassificationBatch:
+        """One batch; ``labels`` is None where one of its rows has none."""
+        return collate_texts(examples)
+
+    def decode(
+        self,
+        outputs: Sequence[np.ndarray],
+        examples: Sequence[TextExample],
+        rows: Sequence[TextRow],
+        labels: Labels,
+        settings: KindSettings,
+    ) -> list[Prediction]:
+        """One prediction a row from ``[K]`` logits: the likeliest name, the names above a half, or the number itself.
+
+        Raises:
+            DataError: An output is not a number (exit 3), with the row.
+        """
+        values: list[np.ndarray | None] = [None] * len(rows)
+        for output, example in zip(outputs, examples, strict=True):
+            values[example.row] = np.asarray(output, dtype=np.float64)
+        return [_prediction(row, value, labels) for row, value in zip(rows, values, strict=True)]
+
+    def score(
+        self, predictions: Sequence[Prediction], rows: Sequence[TextRow], task: Task, labels: Labels, *, seed: int = 0
+    ) -> Scores:
+        """The task's figures: see :func:`bertkit.tasks.label_scores.score_labels`."""
+        return score_labels(predictions, rows, task, labels, seed=seed)
+
+    def write_official(
+        self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TextRow], task: Task, part: str
+    ) -> list[Path]:
+        """GLUE's file for its server (``index<TAB>prediction``, rows from 0) for the parts that have one.
+
+        Numbers stand for CoLA's and SST-2's classes, names for the others', as the server takes them.
+        """
+        if part not in task.official:
+            return []
+        numbers = {name: str(number) for number, name in enumerate(task.columns.names)} if task.columns else {}
+        path = folder / task.official[part]
+        lines = [f"{row}\t{numbers.get(p.value, p.value)}" for row, p in enumerate(predictions)]
+        path.write_text("\n".join(["index\tprediction", *lines]) + "\n", encoding="utf-8", newline="\n")
+        return [path]
+
+
+def _one_output(model_labels: Sequence[str] | None, task: Task, for_training: bool) -> Labels:
+    name = model_labels[0] if model_labels else "score"
+    new_head = for_training and (model_labels is None or len(model_labels) != 1)
+    if model_labels is not None and len(model_labels) != 1:
+        match_labels([name], model_labels, for_training=for_training, task=task.name)
+    return Labels(names=(name,), problem="regression", new_head=new_head)
+
+
+def _names_of(rows: Sequence[TextRow], model_labels: Sequence[str] | None, for_training: bool) -> Sequence[str]:
+    """Names where the task declares none: of the training rows; otherwise the model's, unless those say nothing."""
+    if for_training or model_labels is None or (is_generic(model_labels) and any(row.label is not None for row in rows)):
+        for row in rows if for_training else ():
+            if row.label is None:
+                raise DataError("A training row has no label.", where=str(row.place))
+        given = [row.label for row in rows if row.label is not None]
+        names = in_order([name for label in given for name in (label if isinstance(label, tuple) else (str(label),))])
+        say(
+            "labels",
+            f"{len(names)} labels, taken as names of classes: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}.",
+        )
+        return names
+    return model_labels
+
+
+def _positive(task: Task, names: Sequence[str]) -> str | None:
+    """The label of binary F1: the task's or, of two labels of people's own, the one that says yes, else the second; said."""
+    if task.positive is not None or task.labels or len(names) != 2 or task.problem != "single_label_classification":
+        return task.positive
+    chosen = next((name for name in names if name.casefold() in _POSITIVE), max(in_order(names), key=in_order(names).index))
+    say("positive-label", f"f1 counts {chosen!r} as the positive label.")
+    return chosen
+
+
+def _prediction(row: TextRow, value: np.ndarray | None, labels: Labels) -> Prediction:
+    if value is None or not np.isfinite(value).all():
+        raise DataError("The model's output for this row is not a number.", where=str(row.place) or f"row {row.id}")
+    if labels.problem == "regression":
+        return Prediction(id=row.id, value=float(value[0]), gold=row.label)
+    if labels.problem == "multi_label_classification":
+        shares = 1 / (1 + np.exp(-value))
+        chosen = [name for name, share in zip(labels.names, shares, strict=True) if share > 0.5]
+        gold = None if row.label is None else [name for name in labels.names if name in _spelled(row, labels)]
+        return Prediction(id=row.id, value=chosen, gold=gold, more={"probabilities": _by_name(labels, shares)})
+    shares = np.exp(value - value.max())
+    shares /= shares.sum()
+    best = int(value.argmax())
+    gold_name = None if row.label is None else next(iter(_spelled(row, labels)))
+    return Prediction(
+        id=row.id,
+        value=labels.names[best],
+        score=float(shares[best]),
+        gold=gold_name,
+        more={"probabilities": _by_name(labels, shares)},
+    )
+
+
+def _spelled(row: TextRow, labels: Labels) -> list[str]:
+    """The row's labels in the head's spelling; one that it does not have stays as it is."""
+    given = row.label if isinstance(row.label, tuple) else (str(row.label),)
+    return [name if (number := labels.number(name)) is None else labels.names[number] for name in given]
+
+
+def _by_name(labels: Labels, shares: np.ndarray) -> dict[str, float]:
+    return {name: float(share) for name, share in zip(labels.names, shares, strict=True)}
+
+
+def _where(rows: Sequence[TextRow]) -> str | None:
+    return rows[0].place.file if rows else None
