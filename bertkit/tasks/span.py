@@ -91,8 +91,8 @@ class Span:
     def labels(
         self, rows: Sequence[QuestionRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool
     ) -> Labels:
-        """No names: the head's two outputs are start and end. The places of ``LABEL_0``, ``LABEL_1`` mean nothing here."""
-        return Labels(names=(), problem="")
+        """No names: the head's two outputs are start and end, and what a config calls them means nothing."""
+        return Labels(names=(), problem="", new_head=for_training and model_labels is None)
 
     def encode(
         self,

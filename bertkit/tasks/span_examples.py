@@ -17,15 +17,13 @@ import numpy.typing as npt
 from pydantic import Field
 
 from bertkit.batches.windows import Window, check_windows, trusted_windows, windows
-from bertkit.labelled.rows import Answer, QuestionRow, RowReport
+from bertkit.labelled.rows import QuestionRow, RowReport
 from bertkit.labelled.squad import answer_fault, shown
-from bertkit.metrics.squad import question_scores
 from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings
+from bertkit.tasks.span_reach import Ints, Reach, span_of
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
-
-Ints = npt.NDArray[np.int32]
 
 SPECIALS = 3
 """``[CLS]``, and a ``[SEP]`` behind the question and behind the context."""
@@ -75,15 +73,9 @@ class _Tokens:
     cut: int  # question tokens lost
 
 
+_LISTED = 20
 _NO_OFFSETS: Ints = np.zeros((0, 2), dtype=np.int32)
 _NO_TRUST: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-
-
-def span_of(offsets: Ints, start: int, end: int) -> tuple[int, int] | None:
-    """First and last token that stand for any of the characters ``start … end - 1``; None where no token does."""
-    first = int(np.searchsorted(offsets[:, 1], start, side="right"))
-    last = int(np.searchsorted(offsets[:, 0], end, side="left")) - 1
-    return (first, last) if first <= last else None
 
 
 def encode_questions(
@@ -105,7 +97,10 @@ def encode_questions(
     if long:
         check_windows(min(long), settings.stride, max_length=settings.max_length)
     coverage = Coverage(rows=len(rows))
-    report, reach = RowReport(), _Reach(settings, settings.answerless(rows), any(row.impossible for row in rows))
+    report, reach = (
+        RowReport(),
+        Reach(settings.max_answer_length, nulls=settings.answerless(rows), version_2=any(row.impossible for row in rows)),
+    )
     examples: list[SpanExample] = []
     for number, (row, each, room) in enumerate(zip(rows, tokens, rooms, strict=True)):
         cuts = windows(len(each.context), room, settings.stride if len(each.context) > room else 0)
@@ -193,70 +188,8 @@ def _describe(coverage: Coverage, tokens: Sequence[_Tokens], report: RowReport, 
             f"{len(cut)} questions were cut to their first {settings.max_question_length} tokens, {sum(cut)} lost."
         )
     coverage.skipped = len(report.skipped)
-    listed = report.summary(show=20)
-    if listed:
-        coverage.notes.append(listed)
-
-
-class _Reach:
-    """Counts the gold answers that no output can give, and what a perfect model could still score."""
-
-    def __init__(self, settings: SpanSettings, nulls: bool, version_2: bool) -> None:
-        self.settings = settings
-        self.nulls = nulls
-        self.version = 2 if version_2 else 1
-        self.exact: list[float] = []
-        self.f1: list[float] = []
-
-    def add(self, row: QuestionRow, offsets: Ints, cuts: Sequence[Window], owner: npt.NDArray[np.int64]) -> None:
-        if not row.labelled:
-            return
-        exact, f1 = self._best(row, offsets, cuts, owner)
-        self.exact.append(exact)
-        self.f1.append(f1)
-
-    def tell(self, coverage: Coverage) -> None:
-        coverage.unreachable = sum(score < 1 for score in self.exact)
-        if coverage.unreachable:
-            coverage.ceilings = {
-                name: 100.0 * sum(scores) / len(scores) for name, scores in (("exact", self.exact), ("f1", self.f1))
-            }
-
-    def _best(self, row: QuestionRow, offsets: Ints, cuts: Sequence[Window], owner: npt.NDArray[np.int64]) -> tuple[float, float]:
-        golds = [answer.text for answer in row.answers]
-        texts = [""] if self.nulls or not len(owner) else []
-        for start, end in _occurrences(row):
-            span = span_of(offsets, start, end)
-            if span is None:
-                continue
-            for first, last in self._legal(*span, cuts, owner):
-                text = row.context[offsets[first, 0] : offsets[last, 1]]
-                if text in golds:
-                    return 1.0, 1.0
-                texts.append(text)
-        scores = [question_scores(golds, text, version=self.version) for text in dict.fromkeys(texts)]
-        return max((exact for exact, _ in scores), default=0.0), max((f1 for _, f1 in scores), default=0.0)
-
-    def _legal(self, first: int, last: int, cuts: Sequence[Window], owner: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """The span itself where it can be given, else from each of its tokens the longest part that can."""
-        for start in range(first, last + 1):
-            left, size = cuts[int(owner[start])]
-            end = min(last, left + size - 1, start + self.settings.max_answer_length - 1)
-            yield start, end
-            if end == last:  # what begins later is shorter and ends no further
-                return
-
-
-def _occurrences(row: QuestionRow, limit: int = 32) -> Iterator[tuple[int, int]]:
-    """Where gold texts stand: first where the file says, then anywhere else."""
-    distinct: dict[Answer, None] = dict.fromkeys(row.answers)
-    for answer in distinct:
-        if shown(row.context, answer):
-            yield answer.start, answer.start + len(answer.text)
-    for text in dict.fromkeys(answer.text for answer in distinct if answer.text):
-        start = row.context.find(text)
-        for _ in range(limit):
-            if start < 0:
-                break
-            yield start, start + len(text)
-            start = row.context.find(text, start + 1)
+    if report.skipped:
+        # Reasons name their question; of the places only the file is worth saying, and once.
+        listed = "; ".join(skipped.reason for skipped in report.skipped[:_LISTED])
+        more = f"; and {len(report.skipped) - _LISTED} more" if len(report.skipped) > _LISTED else ""
+        coverage.notes.append(f"Left out of {report.skipped[0].place.file or 'the rows'}: {listed}{more}.")

@@ -15,15 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertkit.errors import DataError, ModelError
+from bertkit.errors import DataError
 from bertkit.labelled.conll import conll_records, read_conll, row_lines, tagged_lines
 from bertkit.labelled.rows import RowReport, TaggedRow
-from bertkit.labelled.tags import iob2_names, recognise, split_tag
+from bertkit.labelled.tags import recognise
 from bertkit.metrics.entities import entity_intervals, entity_scores
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
-from bertkit.tasks.tagging_examples import TaggingExample, TaggingSettings, encode_sentences, gold_tags, scheme_of
+from bertkit.tasks.tagging_examples import TaggingExample, TaggingSettings, encode_sentences
+from bertkit.tasks.tagging_labels import gold_tags, scheme_of, tag_labels
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
@@ -52,6 +53,11 @@ class TaggingBatch:
     def counts(self) -> dict[str, int]:
         """M targets of the one loss part, ``tagging``; 0 without gold."""
         return {"tagging": 0 if self.labels is None else len(self.labels)}
+
+    @property
+    def positions(self) -> Tensor:
+        """``[M]``: ``label_positions`` by the name that the head knows them by."""
+        return self.label_positions
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> TaggingBatch:
         """The same batch on ``device``."""
@@ -84,10 +90,9 @@ class Tagging:
 
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TaggedRow], RowReport]:
         """Sentences of hub data: ``tokens`` and ``ner_tags`` (names), or the columns that the task names."""
-        columns = task.hub.columns if task.hub is not None and task.hub.columns is not None else task.columns
-        if columns is None:
+        if task.columns is None:
             return conll_records(records, source=source)
-        return conll_records(records, source=source, words=columns.text, tags=columns.label or "ner_tags")
+        return conll_records(records, source=source, words=task.columns.text, tags=task.columns.label or "ner_tags")
 
     def has_gold(self, rows: Sequence[TaggedRow]) -> bool:
         """Whether any sentence has tags."""
@@ -98,30 +103,8 @@ class Tagging:
         return " ".join(row.words)
 
     def labels(self, rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool) -> Labels:
-        """``O`` and two IOB2 tags for each type in the rows (plain tags: as they stand), or the model's own where they serve.
-
-        Raises:
-            DataError: A gold tag that neither the task nor the model has (exit 3), with its row.
-            ModelError: Not for training, and the model's labels have no names (exit 3).
-        """
-        golds = gold_tags(rows)
-        wanted = task.labels or _names(golds, plain=scheme_of(rows) == "plain")
-        if for_training:
-            if not any(tags is not None for tags in golds):
-                raise DataError("There are no tags to train on.", where=rows[0].place.file if rows else None)
-            names, fits = _matched(wanted, model_labels)
-            _check(rows, golds, names)
-            return Labels(names=names, problem="", new_head=not fits)
-        if not model_labels:
-            raise ModelError("The model has no labels for tags.", hint=f"Fine-tune it first: bertkit finetune {task.name}.")
-        names, fits = _matched(task.labels, model_labels) if task.labels else (tuple(model_labels), not _generic(model_labels))
-        if not fits:
-            raise ModelError(
-                f"The model's labels {_listed(model_labels)} are not those of {task.name}.",
-                hint="Fine-tune the model on the task, or give its config.json an id2label with names.",
-            )
-        _check(rows, golds, names)
-        return Labels(names=names, problem="")
+        """The tags by output; see :func:`bertkit.tasks.tagging_labels.tag_labels`."""
+        return tag_labels(rows, task, model_labels, for_training=for_training)
 
     def encode(
         self,
@@ -225,47 +208,6 @@ class Tagging:
         path = folder / task.official.get(part, "predictions.txt")
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         return [path]
-
-
-def _names(golds: Sequence[Sequence[str] | None], *, plain: bool) -> tuple[str, ...]:
-    distinct = {tag for tags in golds if tags is not None for tag in tags}
-    if plain:
-        return tuple(sorted(distinct))
-    types = sorted({split_tag(tag)[1] for tag in distinct if tag != "O"})
-    return ("O", *(name for kind in types for name in iob2_names(kind)))
-
-
-def _generic(names: Sequence[str]) -> bool:
-    return {name.casefold() for name in names} == {f"label_{i}" for i in range(len(names))}
-
-
-def _matched(wanted: Sequence[str], model: Sequence[str] | None) -> tuple[tuple[str, ...], bool]:
-    """The names in the order of the model's head, and whether that head serves."""
-    if model and sorted(name.casefold() for name in model) == sorted(name.casefold() for name in wanted):
-        return tuple(model), True
-    if model and _generic(model) and len(model) == len(wanted):
-        say("label-order", f"The model's labels have no names; they are taken as {_listed(wanted)}.")
-        return tuple(wanted), True
-    return tuple(wanted), False
-
-
-def _check(rows: Sequence[TaggedRow], golds: Sequence[Sequence[str] | None], names: Sequence[str]) -> None:
-    known = {name.casefold() for name in names}
-    # An entity type is known by either of its tags: a head may lack I-LOC because its training had no long LOC.
-    kinds = {split_tag(name)[1] for name in known if name != "o"}
-    for row, tags in zip(rows, golds, strict=True):
-        for word, tag in zip(row.words, tags or (), strict=False):
-            folded = tag.casefold()
-            if folded not in known and folded != "o" and split_tag(folded)[1] not in kinds:
-                raise DataError(
-                    f"The tag {tag!r} of the word {word!r} is none of the labels {_listed(names)}.",
-                    where=str(row.place),
-                    hint="Train on data that have it, or mend the tag.",
-                )
-
-
-def _listed(names: Sequence[str], show: int = 12) -> str:
-    return ", ".join(names[:show]) + (f" and {len(names) - show} more" if len(names) > show else "")
 
 
 def _no_number(row: TaggedRow) -> DataError:

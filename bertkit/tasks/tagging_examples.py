@@ -19,8 +19,9 @@ from pydantic import Field
 from bertkit.batches.windows import check_windows, trusted_windows, windows
 from bertkit.errors import DataError
 from bertkit.labelled.rows import TaggedRow
-from bertkit.labelled.tags import Scheme, entities, recognise, to_iob2
+from bertkit.labelled.tags import entities
 from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings, Labels
+from bertkit.tasks.tagging_labels import gold_tags, scheme_of
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
@@ -62,17 +63,6 @@ class TaggingExample(Example):
     labels: npt.NDArray[np.int32] | None = None
 
 
-def scheme_of(rows: Sequence[TaggedRow]) -> Scheme:
-    """The tagging scheme of a whole part, by all its gold tags."""
-    return recognise(row.tags for row in rows if row.tags is not None)[0]
-
-
-def gold_tags(rows: Sequence[TaggedRow]) -> list[list[str] | None]:
-    """The rows' gold tags as IOB2 whatever the file's scheme; plain tags as they stand; None for a row without gold."""
-    plain = scheme_of(rows) == "plain"
-    return [None if row.tags is None else list(row.tags) if plain else to_iob2(row.tags) for row in rows]
-
-
 def encode_sentences(
     rows: Sequence[TaggedRow],
     wordpiece: WordPiece,
@@ -91,7 +81,8 @@ def encode_sentences(
     if settings.stride is not None or settings.room < 1:
         check_windows(settings.room, settings.overlap, max_length=settings.max_length)
     golds = gold_tags(rows)
-    numbers = {name.casefold(): number for number, name in reversed(list(enumerate(labels.names)))}
+    numbers = {name.casefold(): number for number, name in enumerate(labels.names)}
+    numbers |= {name: number for number, name in enumerate(labels.names)}  # its own spelling comes before another's case
     pieces = iter(wordpiece.encode_words([word for row in rows for word in row.words]))
     coverage, examples, lost = Coverage(rows=len(rows)), [], _Lost()
     for index, (row, gold) in enumerate(zip(rows, golds, strict=True)):
@@ -108,10 +99,11 @@ def encode_sentences(
 def _numbers(row: TaggedRow, gold: Sequence[str] | None, numbers: dict[str, int]) -> npt.NDArray[np.int32]:
     if gold is None:
         raise DataError("The sentence has no tags to train on.", where=str(row.place))
-    for word, tag in zip(row.words, gold, strict=True):
-        if tag.casefold() not in numbers:
-            raise DataError(f"The tag {tag!r} of the word {word!r} is none of the labels.", where=str(row.place))
-    return np.array([numbers[tag.casefold()] for tag in gold], dtype=np.int32)
+    found = [numbers.get(tag, numbers.get(tag.casefold(), -1)) for tag in gold]
+    if -1 in found:
+        place = found.index(-1)
+        raise DataError(f"The tag {gold[place]!r} of the word {row.words[place]!r} is none of the labels.", where=str(row.place))
+    return np.array(found, dtype=np.int32)
 
 
 def _windows(
@@ -122,7 +114,8 @@ def _windows(
     kept = np.flatnonzero(sizes)  # words that the tokenizer does not delete
     ids = np.concatenate(pieces) if len(kept) else np.zeros(0, dtype=np.int32)
     cuts = windows(len(ids), settings.room, settings.overlap)
-    owner = trusted_windows(cuts, len(ids))[firsts[kept]]
+    # Nearly every sentence is one window, whose owner needs no reckoning.
+    owner = trusted_windows(cuts, len(ids))[firsts[kept]] if len(cuts) > 1 else np.zeros(len(kept), dtype=np.int64)
     made = []
     for number, (start, size) in enumerate(cuts):
         words = kept[owner == number]
