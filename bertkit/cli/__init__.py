@@ -1,0 +1,1 @@
+"""Flags only: one file a command, each a thin function that builds settings and calls a job; heavy imports stand inside them."""

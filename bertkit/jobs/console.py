@@ -53,15 +53,18 @@ def finite(value: Any) -> Any:
         return [finite(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, (bool, int, str)):
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")  # a file's name may hold what UTF-8 cannot
+    if value is None or isinstance(value, (bool, int)):
         return value
     item = getattr(value, "item", None)  # a numpy or torch scalar
     return finite(item()) if item is not None and getattr(value, "ndim", 1) == 0 else str(value)
 
 
-def to_json(value: Any, *, indent: int | None = None) -> str:
-    """One JSON text without NaN, in any locale safe to print."""
-    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+def to_json(value: Any, *, indent: int | None = None, stream: TextIO | None = None) -> str:
+    """One JSON text without NaN; in ASCII where it goes to a ``stream`` that is not UTF-8."""
+    plain = stream is not None and (stream.encoding or "utf-8").lower().replace("-", "") not in ("utf8", "utf8sig")
+    return json.dumps(finite(value), ensure_ascii=plain, allow_nan=False, indent=indent)
 
 
 def points(name: str, value: Any, *, already: bool = False) -> str:
@@ -90,6 +93,7 @@ class Console:
         quiet: Only the output's path is printed, and errors.
         json: stdout gets one JSON object (the command line's business) and nothing else.
         stop: The signals of this command; a job polls ``console.stop``.
+        line: The command line, for the record (``console.line``).
     """
 
     def __init__(
@@ -102,7 +106,9 @@ class Console:
         stop: Stop | None = None,
         first: bool | None = None,
         every: float = EVERY,
+        line: str = "",
     ) -> None:
+        self.line = line
         self.quiet = quiet
         self.json = json
         self.stdout = stdout or sys.stdout
@@ -144,10 +150,10 @@ class Console:
         if self.first and not self.quiet and not self.json:
             self._write(self.stdout, clean(text))
 
-    def data(self, line: str) -> None:
-        """A line of asked-for data on stdout (JSON lines of ``predict``), also with ``-q``."""
+    def data(self, record: Any) -> None:
+        """A record of asked-for data on stdout, one JSON line (``predict``), also with ``-q``; nothing under ``--json``."""
         if self.first and not self.json:
-            self._write(self.stdout, line)
+            self._write(self.stdout, to_json(record, stream=self.stdout))
 
     def table(self, rows: Sequence[Sequence[object]], header: Sequence[str] | None = None) -> None:
         """Columns on stdout, aligned, numbers' columns to the right."""

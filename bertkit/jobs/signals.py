@@ -40,6 +40,11 @@ class Stop:
         """Whether a signal has come."""
         return self._signal is not None
 
+    @property
+    def number(self) -> int:
+        """The signal that came (2, 15), or 0."""
+        return self._signal or 0
+
     def request(self, number: int = signal.SIGINT) -> None:
         """Asks for a stop as the signal would: for other processes' wishes and for tests."""
         if self._signal is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field, create_model
 
@@ -25,6 +24,7 @@ from bertkit.settings.parts import (
     RunSettings,
     TokenizerSettings,
 )
+from bertkit.settings.tools import Output, QuickstartSettings, TokenizerTrainSettings
 from bertkit.tasks.kinds import KindSettings
 from bertkit.tasks.registry import kind_of, task_named
 from bertkit.training.device import DeviceSettings
@@ -32,14 +32,22 @@ from bertkit.training.optimizer import OptimizerSettings
 from bertkit.training.schedule import ScheduleSettings
 
 DEFAULT_MODEL = "google-bert/bert-base-uncased"
+__all__ = [
+    "DEFAULT_MODEL",
+    "EvalSettings",
+    "FillMaskSettings",
+    "FinetuneSettings",
+    "PredictSettings",
+    "PretrainSettings",
+    "QuickstartSettings",
+    "TokenizerTrainSettings",
+    "eval_settings",
+    "finetune_settings",
+    "predict_settings",
+    "run_name",
+    "task_defaults",
+]
 Contradiction = tuple[tuple[str, ...], str]
-
-
-class Output(Settings):
-    """Where the result goes; never recorded, never compared."""
-
-    output: str | None = Field(None, description="The folder or file to write; unset: by the command.")
-    overwrite: bool = Field(False, description="Remove what an earlier run made there (and nothing else) and start anew.")
 
 
 class Training(Output):
@@ -152,23 +160,6 @@ class FillMaskSettings(Output):
     cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
     top: int = Field(5, ge=1, description="Words for each mask.")
     device: DeviceSettings = Field(default_factory=DeviceSettings)
-
-
-class TokenizerTrainSettings(Output):
-    """``bertkit tokenizer train FILES…``."""
-
-    files: tuple[str, ...] = Field(min_length=1, description="Text files or folders of them.")
-    vocab_size: int | None = Field(None, ge=6, description="Entries; unset: by the size of the text.")
-    cased: bool = Field(False, description="Keep case and accents.")
-    corpus: CorpusSettings = Field(default_factory=CorpusSettings)
-
-
-class QuickstartSettings(Output):
-    """``bertkit quickstart``."""
-
-    text: str | None = Field(None, description="A text file of at least 9 documents; unset: Python's own help.")
-    seed: int = Field(42, ge=0, lt=2**63, description="The seed of everything that is drawn.")
-    device: Literal["auto", "cpu"] = Field("auto", description="auto takes a GPU where there is one.")
 
 
 def _data(data: DataSettings) -> Iterator[Contradiction]:

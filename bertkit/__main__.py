@@ -1,0 +1,29 @@
+"""``python -m bertkit``, ``torchrun -m bertkit``, ``accelerate launch -m bertkit`` and the ``bertkit`` program."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> int:
+    """Runs the command line of this process and returns its exit code."""
+    _speak_utf8()
+    from bertkit.cli.main import run
+
+    return run(sys.argv[1:])
+
+
+def _speak_utf8() -> None:
+    """Starts again in Python's UTF-8 mode where the locale is another (``LC_ALL=C``).
+
+    There a file name with ``é`` could be neither recorded nor opened. The process stays the same one; what the console
+    cannot show is still escaped.
+    """
+    if os.name == "posix" and sys.getfilesystemencoding().lower().replace("-", "") != "utf8" and sys.orig_argv:
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""``bertkit predict TASK``."""
+
+from __future__ import annotations
+
+from bertkit.cli import flags
+from bertkit.cli.session import perform
+from bertkit.cli.tasked import TaskName, settings_of
+from bertkit.cli.training import DATA, rows
+from bertkit.errors import UsageError
+
+
+def predict(
+    task: TaskName = None,
+    model: flags.Model = None,
+    data: flags.Data = None,
+    test_file: flags.TestFile = None,
+    text_column: flags.TextColumn = None,
+    pair_column: flags.PairColumn = None,
+    label_column: flags.LabelColumn = None,
+    part: flags.Part = None,
+    max_eval_samples: flags.MaxEvalSamples = None,
+    strict: flags.Strict = None,
+    cased: flags.Cased = None,
+    max_length: flags.MaxLength = None,
+    stride: flags.Stride = None,
+    batch_size: flags.BatchSize = None,
+    micro_tokens: flags.MicroTokens = None,
+    precision: flags.Precision = None,
+    output: flags.Output = None,
+    overwrite: flags.Overwrite = False,
+    recipe: flags.Recipe = None,
+    set_: flags.Set = None,
+    json: flags.Json = False,
+    quiet: flags.Quiet = False,
+) -> None:
+    """Write a prediction for each row, as JSON lines: to --output, else to stdout. Without data it reads texts from stdin."""
+    if json and output is None:
+        raise UsageError(
+            "With --json the predictions need a place of their own.", where="--json", hint="Add --output predictions.jsonl."
+        )
+    given = flags.given(*rows(DATA, locals()))
+    from bertkit.settings.commands import predict_settings
+
+    settings = settings_of("predict", predict_settings, task, given, set_ or (), recipe)
+    from bertkit.jobs.predict import predict as job  # slow, and not needed to refuse wrong settings
+
+    perform("predict", lambda console: job(settings, console), quiet=quiet)

@@ -1,0 +1,92 @@
+"""One call of the program: its streams, its signals, and what came out of it."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from bertkit import __version__
+
+if TYPE_CHECKING:
+    from bertkit.jobs.console import Console
+    from bertkit.jobs.outcome import Outcome
+
+SCHEMA = 1
+
+
+class Session:
+    """What ``run`` knows and commands need.
+
+    Attributes:
+        json: Exactly one JSON object goes to stdout.
+        quiet: Only the output's path goes to stdout.
+        stdout: The real one; ``sys.stdout`` leads to stderr while a job works, so that no library's print mixes in.
+        report: The JSON object of a command that came to its end.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        # Imported here, when a command runs: help needs neither.
+        from bertkit.jobs.signals import Stop
+
+        self.argv = list(argv)
+        self.json = "--json" in self.argv
+        self.quiet = False
+        self.stdout: TextIO = sys.stdout
+        self.stderr: TextIO = sys.stderr
+        self.stop = Stop()
+        self.started = time.monotonic()
+        self.report: dict[str, Any] | None = None
+
+    @property
+    def line(self) -> str:
+        """The command line, as it could be typed again."""
+        return shlex.join(["bertkit", *self.argv])
+
+
+_current: list[Session] = []
+
+
+@contextlib.contextmanager
+def opened(session: Session) -> Any:
+    """Makes ``session`` the current one inside."""
+    _current.append(session)
+    try:
+        yield session
+    finally:
+        _current.pop()
+
+
+def perform(command: str, job: Callable[[Console], Outcome], *, quiet: bool = False) -> None:
+    """Runs a job with a console and keeps what it reports.
+
+    With ``-q`` the output's path is printed and nothing else; what a job prints itself it prints through the console.
+    """
+    from bertkit.jobs.console import Console, clean
+
+    session = _current[-1]
+    session.quiet = quiet
+    console = Console(
+        quiet=quiet, json=session.json, stdout=session.stdout, stderr=session.stderr, stop=session.stop, line=session.line
+    )
+    with contextlib.redirect_stdout(session.stderr), console.hearing():
+        outcome = job(console)
+    for notice in outcome.warnings:
+        console.notice(notice)
+    fixed = {
+        "ok": True,
+        "schema": SCHEMA,
+        "version": __version__,
+        "command": command,
+        "state": outcome.state,
+        "output": None if outcome.output is None else str(outcome.output),
+        "metrics": dict(outcome.metrics),
+        "warnings": console.warnings,
+        "seconds": round(time.monotonic() - session.started, 3),
+    }
+    session.report = {**fixed, **{name: value for name, value in outcome.extra.items() if name not in fixed}}
+    if quiet and not session.json and outcome.output is not None and console.first:
+        print(clean(outcome.output), file=session.stdout, flush=True)

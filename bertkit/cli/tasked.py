@@ -1,0 +1,58 @@
+"""What ``finetune``, ``eval`` and ``predict`` share: which task is meant, and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from bertkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from bertkit.fields import Settings
+    from bertkit.settings.reading import Entry
+
+S = TypeVar("S", bound="Settings")
+TaskName = Annotated[str | None, typer.Argument(metavar="TASK", help="A task that `bertkit tasks` lists.", show_default=False)]
+
+
+def task_of(command: str, task: str | None, recipe: str | None) -> str:
+    """The task's name: the argument, else the recipe's.
+
+    Raises:
+        UsageError: Neither names one, or there is no such task.
+    """
+    from bertkit.settings.resolve import recipe_value
+    from bertkit.tasks.registry import task_named
+
+    if task is None and recipe is not None:
+        value = recipe_value(recipe, "task")
+        task = value if isinstance(value, str) else None
+    if task is None:
+        raise UsageError(f"bertkit {command} needs a task.", where=f"bertkit {command}", hint="`bertkit tasks` lists them.")
+    return task_named(task.lower()).name
+
+
+def settings_of(
+    command: str,
+    model: Callable[[str], type[S]],
+    task: str | None,
+    given: Mapping[str, Entry],
+    sets: Sequence[str],
+    recipe: str | None,
+) -> S:
+    """The checked settings of a command over a task; the task's own defaults are the weakest layer."""
+    from bertkit.settings.commands import task_defaults
+    from bertkit.settings.layers import keys
+    from bertkit.settings.reading import Entry
+    from bertkit.settings.resolve import resolve
+
+    name = task_of(command, task, recipe)
+    kind = model(name)
+    known = keys(kind)
+    defaults = {key: value for key, value in task_defaults(name).items() if key in known}
+    flags = {"task": Entry(name, "TASK"), **given}
+    return resolve(
+        kind, command=command, flags=flags, sets=sets, recipe=recipe, defaults=defaults, defaults_of=f"defaults of {name}"
+    )

@@ -1,0 +1,38 @@
+"""``bertkit tasks``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bertkit.cli import flags
+from bertkit.cli.session import perform
+
+if TYPE_CHECKING:
+    from bertkit.jobs.console import Console
+    from bertkit.jobs.outcome import Outcome
+
+
+def tasks(json: flags.Json = False) -> None:
+    """List the tasks with their data and primary metric."""
+    perform("tasks", _list)
+
+
+def _list(console: Console) -> Outcome:
+    from bertkit.jobs.outcome import Outcome
+    from bertkit.tasks.registry import all_tasks
+
+    found = [
+        {
+            "name": task.name,
+            "kind": task.kind,
+            "metric": task.primary,
+            "data": task.hub.id if task.hub else None,
+            "labels": list(task.labels),
+            "defaults": {**task.settings, **task.training},
+            "title": task.title,
+        }
+        for task in all_tasks()
+    ]
+    rows = [(task["name"], task["kind"], task["metric"], task["data"] or "your files", task["title"]) for task in found]
+    console.table(rows, header=("task", "kind", "metric", "data", "what it asks"))
+    return Outcome(extra={"tasks": found})

@@ -1,0 +1,44 @@
+"""``bertkit tokenizer train FILES…``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bertkit.cli import flags
+from bertkit.cli.session import perform
+
+Files = Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Text files or folders of them.")]
+
+
+def train(
+    files: Files = None,
+    vocab_size: flags.VocabSize = None,
+    cased: flags.Cased = None,
+    documents: flags.Documents = None,
+    encoding_errors: flags.EncodingErrors = None,
+    output: flags.Output = None,
+    overwrite: flags.Overwrite = False,
+    recipe: flags.Recipe = None,
+    set_: flags.Set = None,
+    json: flags.Json = False,
+    quiet: flags.Quiet = False,
+) -> None:
+    """Train a WordPiece vocabulary on text; the same text and settings give the same bytes every time."""
+    given = flags.given(
+        ("files", "FILE", files),
+        ("vocab_size", "--vocab-size", vocab_size),
+        ("cased", "--cased/--uncased", cased),
+        ("corpus.documents", "--documents", documents),
+        ("corpus.encoding_errors", "--encoding-errors", encoding_errors),
+        ("output", "--output", output),
+        ("overwrite", "--overwrite", overwrite),
+    )
+    from bertkit.settings.resolve import resolve
+    from bertkit.settings.tools import TokenizerTrainSettings
+
+    settings = resolve(TokenizerTrainSettings, command="tokenizer train", flags=given, sets=set_ or (), recipe=recipe)
+    from bertkit.jobs.tokenizer import train_tokenizer as job  # slow, and not needed to refuse wrong settings
+
+    perform("tokenizer train", lambda console: job(settings, console), quiet=quiet)

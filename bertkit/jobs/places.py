@@ -1,0 +1,72 @@
+"""Small writings and readings of a run folder: whole files, bertkit.json, paths that stay inside, what a run made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bertkit.errors import DataError, FolderError
+
+STATE = "bertkit.json"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file under another name, flushes it to the disk and renames it: it is whole or it is not there."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_state(folder: Path) -> dict[str, Any] | None:
+    """The ``bertkit.json`` of a folder; None where there is none.
+
+    Raises:
+        DataError: It is there and cannot be read.
+    """
+    path = folder / STATE
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, OSError) as error:
+        raise DataError(f"This file cannot be read: {error}.", where=str(path), hint="Choose another --output.") from None
+    if not isinstance(state, dict):
+        raise DataError("This file is not a run's.", where=str(path), hint="Choose another --output.")
+    return state
+
+
+def safe_join(folder: Path, name: str) -> Path:
+    """``folder/name``, where ``name`` stays inside ``folder``, through symbolic links too.
+
+    Raises:
+        FolderError: It would lead outside.
+    """
+    relative = PurePosixPath(name.replace("\\", "/"))
+    inside = folder.joinpath(*relative.parts)
+    escapes = relative.is_absolute() or ".." in relative.parts or not relative.parts or ":" in relative.parts[0]
+    if escapes or not inside.parent.resolve().is_relative_to(folder.resolve()):
+        raise FolderError(f"{name!r} would lead out of the run folder.", where=str(folder))
+    return inside
+
+
+def remove_made(path: Path, state: Mapping[str, Any]) -> None:
+    """Removes what ``bertkit.json`` says that a run made, and nothing else; links are removed, never followed."""
+    for name in [*state.get("made", []), STATE]:
+        target = safe_join(path, str(name))
+        if target.is_symlink() or target.is_file():
+            target.unlink()
+        elif target.is_dir():
+            shutil.rmtree(target)
+    for parent in sorted({safe_join(path, str(name)).parent for name in state.get("made", [])}, reverse=True):
+        if parent != path and parent.is_dir() and not any(parent.iterdir()):
+            parent.rmdir()

@@ -1,0 +1,67 @@
+"""Text files -> a vocabulary's folder: vocab.txt, tokenizer.json, tokenizer_config.json."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from bertkit.corpus.documents import ReadReport, corpus_files, read_documents
+from bertkit.corpus.training import train_wordpiece
+from bertkit.jobs.console import Console
+from bertkit.jobs.folder import claim
+from bertkit.jobs.outcome import Outcome
+from bertkit.settings.compare import with_values
+from bertkit.settings.tools import TokenizerTrainSettings
+
+POSITIONS = 512  # model_max_length of a vocabulary that has no model yet
+_SIZES = ((20_000_000, 8_000), (200_000_000, 16_000))
+_LARGEST = 30_522
+
+
+def vocabulary_size(size_of_text: int) -> int:
+    """Entries of a vocabulary for so many bytes of text: 8 000 under 20 MB, 16 000 under 200 MB, else 30 522."""
+    return next((entries for limit, entries in _SIZES if size_of_text < limit), _LARGEST)
+
+
+def text_fingerprint(files: Sequence[Path]) -> str:
+    """16 hex digits of the files' bytes, in their order; names do not count."""
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outcome:
+    """Trains a vocabulary and writes it where the settings say, else to ``runs/NAME-tokenizer``."""
+    files = corpus_files([Path(name) for name in settings.files])
+    output = Path(settings.output) if settings.output else Path("runs") / f"{files[0].stem}-tokenizer"
+    size = settings.vocab_size or vocabulary_size(sum(path.stat().st_size for path in files))
+    with claim(
+        output,
+        settings,
+        command="tokenizer train",
+        named=settings.output is not None,
+        line=console.line,
+        overwrite=settings.overwrite,
+        fingerprints={"text": text_fingerprint(files)},
+    ) as folder:
+        if folder.situation == "finished":
+            console.say(f"Already finished: {folder.path}")
+            return Outcome(state="already finished", output=folder.path)
+        folder.resolve(with_values(settings, {"vocab_size": size}))
+        report = ReadReport()
+        with console.progress("Reading bytes", safe=True) as update, console.stop.deferred():
+            wordpiece = train_wordpiece(
+                read_documents(files, settings.corpus, report, update), size=size, lowercase=not settings.cased
+            )
+            console.stop.check()
+        folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+        wordpiece.save(folder.path, max_length=POSITIONS)
+        folder.finish("finished", text=report.as_dict())
+        console.result(folder.path)
+        return Outcome(
+            output=folder.path,
+            extra={"vocab_size": wordpiece.size, "replacements": report.replacements, "documents": report.documents},
+        )
