@@ -51,7 +51,7 @@ def _attempt(session: Session) -> int:
     if session.json:
         from bertkit import __version__
 
-        empty = {"output": None, "metrics": {}, "warnings": [], "seconds": 0.0}
+        empty: dict[str, object] = {"output": None, "metrics": {}, "warnings": [], "seconds": 0.0}
         shown = {"ok": True, "schema": SCHEMA, "version": __version__, "command": "help", "state": "finished", **empty}
         _print_object(session, session.report or shown)
     return code

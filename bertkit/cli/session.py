@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import sys
 import time
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from bertkit.jobs.outcome import Outcome
 
 SCHEMA = 1
+# A hub token, or a password within an address: the command line is recorded, and model cards are published.
+_SECRET = re.compile(r"\bhf_[A-Za-z0-9]{8,}|(?<=://)[^/@\s]+(?=@)")
 
 
 class Session:
@@ -43,8 +46,8 @@ class Session:
 
     @property
     def line(self) -> str:
-        """The command line, as it could be typed again."""
-        return shlex.join(["bertkit", *self.argv])
+        """The command line, as it could be typed again, without anything that looks like a secret."""
+        return _SECRET.sub("***", shlex.join(["bertkit", *self.argv]))
 
 
 _current: list[Session] = []

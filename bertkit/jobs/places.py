@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -60,13 +61,25 @@ def safe_join(folder: Path, name: str) -> Path:
 
 
 def remove_made(path: Path, state: Mapping[str, Any]) -> None:
-    """Removes what ``bertkit.json`` says that a run made, and nothing else; links are removed, never followed."""
-    for name in [*state.get("made", []), STATE]:
-        target = safe_join(path, str(name))
+    """Removes what ``bertkit.json`` says that a run made, and nothing else; links are removed, never followed.
+
+    Of a folder that a run made (``checkpoints``) only what bears a run's names goes: people keep notes in odd places.
+    """
+    names = [str(name) for name in state.get("made", [])]
+    for name in [*names, STATE]:
+        target = safe_join(path, name)
         if target.is_symlink() or target.is_file():
             target.unlink()
         elif target.is_dir():
-            shutil.rmtree(target)
-    for parent in sorted({safe_join(path, str(name)).parent for name in state.get("made", [])}, reverse=True):
+            _remove_folder(target)
+    for parent in sorted({safe_join(path, name).parent for name in names}, reverse=True):
         if parent != path and parent.is_dir() and not any(parent.iterdir()):
             parent.rmdir()
+
+
+def _remove_folder(folder: Path) -> None:
+    for child in folder.iterdir():
+        if child.is_dir() and not child.is_symlink() and re.fullmatch(r"\.?checkpoint-[0-9]+.*", child.name):
+            shutil.rmtree(child)
+    if not any(folder.iterdir()):
+        folder.rmdir()
