@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import yaml
 
 from bertkit import __version__
 from bertkit.fields import Settings
-from bertkit.jobs.console import clean, points
+from bertkit.jobs.console import clean, figure_rows
 from bertkit.jobs.run_folder import RunFolder
 from bertkit.settings.compare import flat
 
@@ -24,14 +24,9 @@ _PIPELINES = {
     "BertForQuestionAnswering": "question-answering",
 }
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-_SETTINGS = ("optimizer.learning_rate", "schedule.warmup", "batch.size", "budget.epochs", "budget.steps", "budget.max_minutes")
-_SETTINGS += (
-    "examples.objective",
-    "examples.max_length",
-    "kind.max_length",
-    "masking.probability",
-    "run.seed",
-    "device.precision",
+_SETTINGS = (
+    *("optimizer.learning_rate", "schedule.warmup", "batch.size", "budget.epochs", "budget.steps", "budget.max_minutes"),
+    *("examples.objective", "examples.max_length", "kind.max_length", "masking.probability", "run.seed", "device.precision"),
 )
 
 
@@ -51,19 +46,14 @@ def card(path: Path, state: Mapping[str, Any], settings: Mapping[str, Any], figu
     pipeline = _PIPELINES.get(_architecture(path), "")
     task = state.get("task") or settings.get("task")
     what = f"A BERT fine-tuned for the task {_safe(task)}" if task else "A BERT pretrained on text"
+    chosen = [(key, settings[key]) for key in _SETTINGS if settings.get(key) is not None]
     parts = [
         _head(pipeline, settings),
         f"# {_safe(path.resolve().name)}",
-        f"{what} by [bertkit](https://pypi.org/project/bertkit/) {__version__}.",
-        _table(
-            "Figures",
-            ("figure", "value"),
-            [(name, points(name, value, already=_squad(name, pipeline))) for name, value in _plain(figures)],
-        ),
-        "Shares are in points (0–100). They are of the data that the run held out for validation, not of an independent test.",
-        _table(
-            "How it was made", ("setting", "value"), [(key, settings[key]) for key in _SETTINGS if settings.get(key) is not None]
-        ),
+        f"{what} by bertkit {__version__}.",
+        _table("Figures", ("figure", "value"), figure_rows(figures)),
+        "Shares are in points (0–100), of the data held out for validation, not of an independent test." if figures else "",
+        _table("How it was made", ("setting", "value"), chosen),
         f"```sh\n{_fenced(state.get('command') or '')}\n```",
         "`settings.yaml` beside this file holds every setting: `--recipe settings.yaml` makes the run again.",
         _use(pipeline),
@@ -89,18 +79,7 @@ def _architecture(path: Path) -> str:
     return str(named[0])
 
 
-def _plain(figures: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in figures.items() if not isinstance(value, (Mapping, list, tuple))]
-
-
-def _squad(name: str, pipeline: str) -> bool:
-    """SQuAD's figures are points already, as its official script prints them."""
-    return pipeline == "question-answering" and name.rpartition("/")[2].startswith(
-        ("exact", "f1", "best_", "HasAns", "NoAns", "has_", "no_")
-    )
-
-
-def _table(title: str, header: tuple[str, str], rows: list[tuple[str, Any]]) -> str:
+def _table(title: str, header: tuple[str, str], rows: Sequence[tuple[str, Any]]) -> str:
     if not rows:
         return ""
     lines = [f"| {_safe(name)} | {_safe(value)} |" for name, value in rows]

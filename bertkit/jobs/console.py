@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Update = Callable[..., None]
 EVERY = 10.0  # seconds between two plain progress lines
 # Figures that are not shares: losses and counts are printed as they are, SQuAD's come as points already.
-_NOT_SHARES = ("loss", "perplexity", "seconds", "tokens", "count", "examples", "steps", "threshold", "unigram", "epoch")
+_NOT_SHARES = ("loss", "perplexity", "seconds", "tokens", "count", "examples", "steps", "thresh", "unigram", "epoch")
 
 
 def is_first_process() -> bool:
@@ -84,6 +85,13 @@ def points(name: str, value: Any, *, already: bool = False) -> str:
     if any(word in name for word in _NOT_SHARES):
         return f"{value:.4f}"
     return f"{value if already else value * 100:.2f}"
+
+
+def figure_rows(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and figures as people read them. SQuAD's, known by their ``exact``, are points already, as its script prints them."""
+    squad = any(re.split(r"[/.]", name)[-1] == "exact" for name in figures)
+    plain = {name: value for name, value in figures.items() if not isinstance(value, (Mapping, list, tuple))}
+    return [(name, points(name, value, already=squad)) for name, value in plain.items()]
 
 
 class Console:
@@ -169,10 +177,9 @@ class Console:
             ]
             self.result("  ".join(padded).rstrip())
 
-    def metrics(self, figures: Mapping[str, Any], *, in_points: Collection[str] = ()) -> None:
-        """Figures on stdout, one a line, in points; ``in_points`` names those that are so already (SQuAD's)."""
-        plain = {name: value for name, value in figures.items() if not isinstance(value, (Mapping, list, tuple))}
-        self.table([(name, points(name, value, already=name in in_points)) for name, value in plain.items()])
+    def metrics(self, figures: Mapping[str, Any]) -> None:
+        """Figures on stdout, one a line, in points."""
+        self.table(figure_rows(figures))
 
     @contextmanager
     def progress(self, what: str, total: int | None = None, *, safe: bool = False) -> Iterator[Update]:
