@@ -1,18 +1,18 @@
 """The tree of errors: each says what is wrong, where it is and what to do, and carries the exit code of the command line.
 
-    BertkitError
-    ├── UsageError          2   a command, flag or setting that cannot be right
-    │   ├── SettingsError   2   settings that are unknown, of a wrong type, or contradict one another
-    │   └── FolderError     2   an output folder that holds something else, or another run
-    ├── InputError          3   bad input or a damaged file
-    │   ├── DataError       3   a text or task file
-    │   ├── ModelError      3   a model folder or a checkpoint's weights
-    │   └── CheckpointError 3   a checkpoint of a run that is cut, changed or incomplete
-    ├── MissingError        4   a file, model, network or extra that is not there
-    ├── ResourceError       5   memory, disk, a lock, a worker or a process
-    ├── DivergedError       6   losses or gradients that stopped being numbers
-    ├── GateError           7   a quality gate that was not met
-    └── Stopped           130   interrupted (143: terminated); a checkpoint was written
+BertkitError
+├── UsageError          2   a command, flag or setting that cannot be right
+│   ├── SettingsError   2   settings that are unknown, of a wrong type, or contradict one another
+│   └── FolderError     2   an output folder that holds something else, or another run
+├── InputError          3   bad input or a damaged file
+│   ├── DataError       3   a text or task file
+│   ├── ModelError      3   a model folder or a checkpoint's weights
+│   └── CheckpointError 3   a checkpoint of a run that is cut, changed or incomplete
+├── MissingError        4   a file, model, network or extra that is not there
+├── ResourceError       5   memory, disk, a lock, a worker or a process
+├── DivergedError       6   losses or gradients that stopped being numbers
+├── GateError           7   a quality gate that was not met
+└── Stopped           130   interrupted (143: terminated); a checkpoint was written
 """
 
 from __future__ import annotations
@@ -121,5 +121,6 @@ def nearest(name: str, choices: object) -> str:
     """Says which known names resemble ``name``: ``" Did you mean 'x'?"``, or ``""`` where none does."""
     import difflib
 
-    close = difflib.get_close_matches(name.lower(), [str(c) for c in choices], n=3, cutoff=0.6)  # type: ignore[attr-defined]
-    return f" Did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+    known = {str(choice).casefold(): str(choice) for choice in choices}  # type: ignore[attr-defined]
+    close = difflib.get_close_matches(name.casefold(), known, n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(known[folded]) for folded in close)}?" if close else ""

@@ -15,6 +15,7 @@ def pearson(gold: Sequence[float], predicted: Sequence[float]) -> float | None:
     x, y = np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
     if x.min() == x.max() or y.min() == y.max():  # a mean is rounded, so centred values alone would not show it
         return None
+    x, y = x / np.abs(x).max(), y / np.abs(y).max()  # squares of very small or large numbers would leave the floats
     value = float(_correlation(x[None], y[None], np.ones((1, len(x))))[0])
     return value if np.isfinite(value) else None
 

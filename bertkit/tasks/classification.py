@@ -57,7 +57,7 @@ class Classification:
             # A Parquet or CSV copy of the hub's data has the hub's column names.
             known = columns_of(path)
             if columns.text not in known and task.hub.columns.text in known:
-                columns = replace(task.hub.columns, names=columns.names)
+                columns = replace(task.hub.columns, names=task.labels)
         return read_table(path, columns)
 
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TextRow], RowReport]:
