@@ -27,7 +27,7 @@ _STEP = 16  # tokens: sequences of like length are padded to the longest of thei
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Sequences computed together: ``count`` of them, each laid out over ``length`` columns; ``mask`` is ``[g, 1, n]``, or None."""
+    """Sequences computed together: ``count`` of them over ``length`` columns each; ``mask`` is ``[g, 1, n]``, or None."""
 
     count: int
     length: int
@@ -40,7 +40,7 @@ class Layout:
 
     Attributes:
         groups: In the order of the padded rows.
-        gather: ``[P]`` int64, the token in each padded row (padding repeats a real token), or None where the tokens lie so already.
+        gather: ``[P]`` int64, each padded row's token (padding repeats a real one), or None where the tokens lie so already.
         back: ``[T]`` int64, the padded row of each token.
     """
 
@@ -71,7 +71,7 @@ def _grouped(packed: PackedSequences) -> Layout:
     groups, gathers = [], []
     back = torch.empty(packed.tokens, dtype=torch.int64)
     row = 0
-    for step in steps.unique().tolist():
+    for step in sorted(set(steps.tolist())):
         members = (steps == step).nonzero().flatten()
         own = lengths[members]
         length = int(own.max())
@@ -96,15 +96,15 @@ class _Spread(torch.autograd.Function):
         return x.index_select(0, gather)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return grad.index_select(0, *ctx.saved_tensors), None, None
 
 
 def _spread(x: Tensor, layout: Layout) -> Tensor:
-    return x if layout.gather is None else _Spread.apply(x, layout.gather, layout.back)  # type: ignore[no-any-return, no-untyped-call]
+    return x if layout.gather is None else _Spread.apply(x, layout.gather, layout.back)  # type: ignore[no-untyped-call]
 
 
-def _scores_to_context(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, keep: list[Tensor] | None) -> Tensor:
+def _scores_to_context(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
     """Two batched products with a softmax between them; each of q, k, v and the result is ``[g, n, h, d]``."""
     count, length, heads, width = q.shape
     q, k, v = (x.transpose(1, 2).reshape(count * heads, length, width) for x in (q, k, v))  # [g·h, n, d]
@@ -113,21 +113,19 @@ def _scores_to_context(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dro
     if mask is not None:
         wide = (wide.view(count, heads, length, length) + mask[:, None].to(wide.dtype)).view_as(scores)
     weights = wide.softmax(-1)
-    if keep is not None:
-        keep.append(weights.view(count, heads, length, length))
     context = torch.bmm(drop(weights, dropout, dropout > 0).to(v.dtype), v)  # [g·h, n, d]
     return context.view(count, heads, length, width).transpose(1, 2)
 
 
-def _plain(q: Tensor, k: Tensor, v: Tensor, layout: Layout, dropout: float, keep: list[Tensor] | None = None) -> Tensor:
+def _plain(q: Tensor, k: Tensor, v: Tensor, layout: Layout, dropout: float) -> Tensor:
     heads, width = q.shape[1:]
     q, k, v = (_spread(x, layout) for x in (q, k, v))  # [P, h, d]
     parts = []
     row = 0
     for group in layout.groups:
         rows = slice(row, row := row + group.count * group.length)
-        laid = (x[rows].view(group.count, group.length, heads, width) for x in (q, k, v))
-        parts.append(_scores_to_context(*laid, group.mask, dropout, keep).reshape(-1, heads, width))
+        own_q, own_k, own_v = (x[rows].view(group.count, group.length, heads, width) for x in (q, k, v))
+        parts.append(_scores_to_context(own_q, own_k, own_v, group.mask, dropout).reshape(-1, heads, width))
     whole = parts[0] if len(parts) == 1 else torch.cat(parts)
     return whole if layout.back is None else whole.index_select(0, layout.back)
 
@@ -136,9 +134,9 @@ def _padded(q: Tensor, k: Tensor, v: Tensor, layout: Layout, dropout: float) -> 
     """torch's own fused attention on padded sequences, for accelerators where sequences cannot lie end to end."""
     heads, width = q.shape[1:]
     (group,) = layout.groups
-    laid = (_spread(x, layout).view(group.count, group.length, heads, width).transpose(1, 2) for x in (q, k, v))
+    q, k, v = (_spread(x, layout).view(group.count, group.length, heads, width).transpose(1, 2) for x in (q, k, v))
     allowed = None if group.mask is None else (group.mask == 0)[:, None]  # [g, 1, 1, n]
-    context = F.scaled_dot_product_attention(*laid, attn_mask=allowed, dropout_p=dropout)
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
     whole = context.transpose(1, 2).reshape(-1, heads, width)
     return whole if layout.back is None else whole.index_select(0, layout.back)
 
@@ -162,7 +160,8 @@ def attend(
     half = q.dtype in (torch.float16, torch.bfloat16)
     if q.is_cuda and half and dropout == 0.0 and varlen_attn is not None and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256:
         bounds, longest = packed.boundaries, packed.longest
-        return varlen_attn(q, k, v, bounds, bounds, longest, longest)  # type: ignore[no-any-return, unused-ignore]
+        context: Tensor = varlen_attn(q, k, v, bounds, bounds, longest, longest)  # type: ignore[assignment, unused-ignore]
+        return context
     layout = layout_of(packed) if layout is None else layout
     if q.device.type == "cuda":
         return _padded(q, k, v, layout, dropout)
@@ -178,4 +177,5 @@ def attention_weights(q: Tensor, k: Tensor, packed: PackedSequences) -> Tensor:
     real = torch.zeros(packed.sequences, packed.longest, dtype=torch.bool, device=q.device)
     real[owner, column] = True
     scores = laid_q @ laid_k.transpose(2, 3) * q.shape[-1] ** -0.5
-    return scores.masked_fill(~real[:, None, None], torch.finfo(wide).min).softmax(-1) * real[:, None, :, None]
+    weights: Tensor = scores.masked_fill(~real[:, None, None], torch.finfo(wide).min).softmax(-1)
+    return weights * real[:, None, :, None]

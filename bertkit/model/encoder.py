@@ -75,7 +75,7 @@ class Hidden:
 
     def per_sequence(self) -> tuple[Tensor, ...]:
         """S tensors ``[tokens of the sequence, H]``."""
-        return self.states.split(self.packed.boundaries.diff().tolist())
+        return torch.split(self.states, self.packed.boundaries.diff().tolist())
 
     def to_padded(self) -> Tensor:
         """``[S, L, H]``, zero behind each sequence."""
@@ -114,7 +114,7 @@ class Layer(nn.Module):
         """The rest of the layer, which knows no sequence: any selection of tokens may go through it."""
         states = self.mix_norm(states + dropout(self.mix(context), self.dropout, self.training))
         inner = self.act(self.up(states))
-        return self.norm(states + dropout(self.down(inner), self.dropout, self.training))
+        return self.norm(states + dropout(self.down(inner), self.dropout, self.training))  # type: ignore[no-any-return]
 
     def forward(self, states: Tensor, packed: PackedSequences, layout: Layout | None) -> Tensor:
         """``[T, H]`` to ``[T, H]``."""

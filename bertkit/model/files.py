@@ -60,7 +60,7 @@ def _must_be_model(folder: Path) -> None:
                 f"{folder} holds a TensorFlow or Flax checkpoint ({foreign[0]}), which is not read.",
                 where=str(folder),
                 hint="Get the converted files (config.json, model.safetensors, vocab.txt) of the same model from the hub, for "
-                "example google-bert/bert-base-uncased; google's small models are google/bert_uncased_L-2_H-128_A-2 and its like.",
+                "example google-bert/bert-base-uncased; google's small ones are google/bert_uncased_L-2_H-128_A-2 and the like.",
             )
         raise ModelError(
             f"{folder} is no model folder: it holds no {WEIGHTS}.", where=str(folder), hint="Give a run or a Hugging Face folder."
@@ -146,7 +146,7 @@ def modern_name(name: str) -> str | None:
 
 
 def write_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Writes a safetensors file, the same bytes for the same tensors, under another name first; ``format: pt`` as transformers does."""
+    """Writes a safetensors file, under another name first: the same bytes for the same tensors, metadata as transformers'."""
     # Parts of one fused matrix share its memory, which the format does not allow, so each is copied.
     apart = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in sorted(tensors.items())}
     half = path.with_name(f".{path.name}.part")

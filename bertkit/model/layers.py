@@ -47,8 +47,9 @@ def draw_weights(module: nn.Module, *, seed: int, deviation: float, prefix: str 
             with torch.no_grad():
                 parameter.copy_(torch.empty(parameter.shape).normal_(0.0, deviation, generator=generator))
     for part in module.modules():
-        if hasattr(part, "settle_new_weights"):
-            part.settle_new_weights()
+        settle = getattr(part, "settle_new_weights", None)
+        if callable(settle):
+            settle()
 
 
 def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> tuple[Tensor, float]:
@@ -72,7 +73,7 @@ class _Dropout(torch.autograd.Function):
         return torch.mul(x, keep).mul_(ctx.scale)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (keep,) = ctx.saved_tensors
         return torch.mul(grad, keep).mul_(ctx.scale), None
 
@@ -82,5 +83,5 @@ def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
     if not training or probability == 0.0:
         return x
     if x.device.type == "cpu":
-        return _Dropout.apply(x, probability)  # type: ignore[no-any-return, no-untyped-call]
+        return _Dropout.apply(x, probability)  # type: ignore[no-untyped-call, no-any-return]
     return F.dropout(x, probability)

@@ -83,7 +83,7 @@ def to_hf(tensors: Mapping[str, Tensor], *, vocab_size: int) -> dict[str, Tensor
         tensors: Each of the shape of the parameter that it is named after.
         vocab_size: V.
     """
-    made = {}
+    made: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         row = row_of(name)
         whole = tensor[:vocab_size] if row.vocabulary else tensor

@@ -139,7 +139,7 @@ class MaskedLM(Head):
 
 
 class Pretraining(MaskedLM):
-    """Masked LM and the next sentence. Batch: as :class:`MaskedLM`, and ``next_sentence_labels`` ``[S]`` int64 (0: is next) or None."""
+    """Masked LM and the next sentence. Batch: also ``next_sentence_labels`` ``[S]`` int64 (0: is next), or None."""
 
     architecture = "BertForPreTraining"
 
@@ -193,7 +193,7 @@ class Classification(Head):
 
 
 class Tagging(Head):
-    """A tag a word. Batch: ``positions`` ``[W]`` int64, the words' first pieces in the whole batch, and ``labels`` ``[W]`` int64."""
+    """A tag a word. Batch: ``positions`` ``[W]`` int64, words' first pieces in the whole batch; ``labels`` ``[W]`` int64."""
 
     architecture = "BertForTokenClassification"
     on_tokens = True
@@ -257,6 +257,6 @@ class Choice(Head):
 
     def losses(self, hidden: Hidden, batch: Any) -> LossParts:
         """``choice``, its count the questions."""
-        scores = wide(self.outputs(hidden)).squeeze(1).split(list(batch.choices))
+        scores = torch.split(wide(self.outputs(hidden)).squeeze(1), list(batch.choices))
         laid = nn.utils.rnn.pad_sequence(list(scores), batch_first=True, padding_value=-torch.inf)  # [G, most]
         return {"choice": cross_entropy(laid, batch.labels)}

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bertkit.errors import ModelError, UsageError, nearest
 from bertkit.model.config import EncoderConfig
 from bertkit.model.encoder import Encoder, Hidden, padded_vocabulary
-from bertkit.model.hf import LoadReport, export_weights, load_into, read_config, read_weights, write_model
+from bertkit.model.hf import LoadReport, export_weights, from_hf, load_into, read_config, read_weights, to_hf, write_model
 from bertkit.model.layers import draw_weights
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
@@ -111,6 +111,18 @@ class TaskModel(nn.Module):
     def weights(self) -> dict[str, Tensor]:
         """Every tensor under the file's names and shapes."""
         return export_weights(self, vocab_size=self.config.vocab_size, bare=self.head.architecture == "BertModel")
+
+    def moments_to_file(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Tensors by this model's parameter names (Adam's moments), under the file's names and shapes."""
+        return to_hf(tensors, vocab_size=self.config.vocab_size)
+
+    def moments_from_file(self, tensors: dict[str, Tensor], names: list[str]) -> dict[str, Tensor]:
+        """The way back, for the parameters named.
+
+        Raises:
+            KeyError: A tensor of one of them is missing.
+        """
+        return from_hf(tensors, names, vocab_size=self.config.vocab_size)
 
     def config_json(self) -> dict[str, Any]:
         """The config.json of this model; labels only where the head has them (a span head's size is read off them)."""

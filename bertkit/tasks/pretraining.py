@@ -41,7 +41,7 @@ class _Chunked(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, states: Tensor, words: Tensor, bias: Tensor, labels: Tensor, size: int, chunk: int
     ) -> tuple[Tensor, Tensor]:
         device = states.device.type
@@ -79,7 +79,7 @@ class _Chunked(torch.autograd.Function):
         return total, correct
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.gradients is None:
             raise RuntimeError("the chunked cross-entropy goes backwards once: its gradients are scaled in place")
         gradients, ctx.gradients = ctx.gradients, None
