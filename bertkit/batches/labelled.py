@@ -74,6 +74,22 @@ class LabelledSource(Generic[E]):
         return [self.collate(share[part]) for part in cut_by_tokens([example.length for example in share], self.micro_tokens)]
 
 
+def batches_by_tokens(lengths: Sequence[int], tokens: int, *, window: int = 1) -> list[list[int]]:
+    """Batches of at most ``tokens`` tokens for evaluation, as numbers of examples, each exactly once.
+
+    Args:
+        lengths: Tokens of each example.
+        tokens: Tokens per batch at most; an example longer than that is a batch of its own.
+        window: Examples that are sorted by length together, longest first; 1 keeps the order.
+    """
+    sizes = np.asarray(lengths, dtype=np.int64)
+    order = np.arange(len(sizes))
+    for low in range(0, len(order), window) if window > 1 else ():
+        part = order[low : low + window]
+        order[low : low + window] = part[np.argsort(-sizes[part], kind="stable")]
+    return [order[cut].tolist() for cut in cut_by_tokens(sizes[order], tokens)]
+
+
 def ordered_batches(
     examples: Sequence[E],
     collate: Callable[[list[E]], Any],
@@ -83,22 +99,6 @@ def ordered_batches(
     rank: int = 0,
     world: int = 1,
 ) -> Iterator[tuple[list[int], Any]]:
-    """Batches of at most ``tokens`` tokens for evaluation, each with the places of its examples, so that order is restored.
-
-    Args:
-        examples: Encoded.
-        collate: Makes one batch of some examples.
-        tokens: Tokens per batch at most; an example longer than that is a batch of its own.
-        window: Examples that are sorted by length together, longest first; 1 keeps the order.
-        rank: This process among ``world``; batch i is process i mod world's, and each example is in exactly one.
-        world: Processes.
-    """
-    lengths = np.array([example.length for example in examples], dtype=np.int64)
-    order = np.arange(len(examples))
-    for low in range(0, len(order), window) if window > 1 else ():
-        part = order[low : low + window]
-        order[low : low + window] = part[np.argsort(-lengths[part], kind="stable")]
-    for number, cut in enumerate(cut_by_tokens(lengths[order], tokens)):
-        if number % world == rank:
-            places = [int(place) for place in order[cut]]
-            yield places, collate([examples[place] for place in places])
+    """Collated :func:`batches_by_tokens`, each with the numbers of its examples; batch i is process i mod world's."""
+    for places in batches_by_tokens([example.length for example in examples], tokens, window=window)[rank::world]:
+        yield places, collate([examples[place] for place in places])

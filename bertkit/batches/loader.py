@@ -120,6 +120,7 @@ class _Worker:
         self.process = context.Process(target=_work, args=(theirs, payload), name=f"loader worker {number}", daemon=True)
         self.process.start()
         theirs.close()  # so that the pipe ends when the worker does
+        self.started = False
 
     def ask(self, place: Position, rank: int, world: int) -> None:
         with self._alive():
@@ -127,6 +128,8 @@ class _Worker:
 
     def answer(self, patience: float) -> list[Any]:
         with self._alive():
+            # Until its first answer a worker imports torch, which takes long on a busy machine.
+            patience = patience if self.started else max(patience, PATIENCE)
             if not self.pipe.poll(patience):
                 raise ResourceError(
                     f"{self.process.name} has given nothing for {patience:.0f} seconds.",
@@ -134,6 +137,7 @@ class _Worker:
                     hint="Start the same command again: it goes on from its newest checkpoint; `--workers 0` has none.",
                 )
             answer = pickle.loads(self.pipe.recv_bytes())
+            self.started = True
         if isinstance(answer, BaseException):
             raise answer
         return answer  # type: ignore[no-any-return]

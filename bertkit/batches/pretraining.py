@@ -109,11 +109,17 @@ class PretrainingSource:
             if plan is None:
                 plan = make_plan(self.store, self.facts, self.examples, seed=self.seed, epoch=epoch, purpose=self.purpose)
                 if self.plans:
-                    keep_plan(plan, self.plans, self.key, epoch)
-                    plan = open_plan(self.plans, self.key, epoch) or plan
+                    plan = self._keep(plan, self.plans, epoch)
             self._plan = (epoch, plan)
             self._say(plan)
         return self._plan[1]
+
+    def _keep(self, plan: EpochPlan, folder: Path, epoch: int) -> EpochPlan:
+        try:
+            keep_plan(plan, folder, self.key, epoch)
+        except OSError as error:  # a full disk or a folder of others': the plan in memory is as good
+            say("plan-not-kept", f"The order of epoch {epoch} is kept in memory only: {error}.")
+        return open_plan(folder, self.key, epoch) or plan
 
     def tokens_of(self, row: NDArray[np.void]) -> tuple[Ints, Ints]:
         """The ids of A and of B of one example of a plan."""

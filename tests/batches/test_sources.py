@@ -1,0 +1,235 @@
+"""Sources: layout, shares of processes, micro-batches, plans on disk, validation, labelled examples."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from bertkit.batches.labelled import LabelledSource, ordered_batches
+from bertkit.batches.masking import MaskingSettings
+from bertkit.batches.plan import ExampleSettings
+from bertkit.batches.pretraining import PretrainingSource
+from bertkit.batches.source import BatchSource, cut_by_tokens
+from bertkit.notices import collecting
+
+
+def source_of(store, vocabulary, *, length=64, objective="mlm+nsp", seed=3, batch_size=16, **more):
+    examples = ExampleSettings(max_length=length, objective=objective)
+    return PretrainingSource(store, vocabulary, examples, MaskingSettings(), seed=seed, batch_size=batch_size, **more)
+
+
+def sequences(batches):
+    """One tuple a sequence: ids, segments, masked places and labels, and the pair's label."""
+    found = []
+    for batch in batches:
+        packed = batch.packed
+        owner = packed.sequence_ids()[batch.masked_positions]
+        for row, (low, high) in enumerate(zip(packed.boundaries[:-1].tolist(), packed.boundaries[1:].tolist(), strict=True)):
+            mine = owner == row
+            found.append(
+                (
+                    tuple(packed.input_ids[low:high].tolist()),
+                    tuple(packed.token_type_ids[low:high].tolist()),
+                    tuple(packed.position_ids[low:high].tolist()),
+                    tuple((batch.masked_positions[mine] - low).tolist()),
+                    tuple(batch.masked_labels[mine].tolist()),
+                    None if batch.next_sentence_labels is None else int(batch.next_sentence_labels[row]),
+                )
+            )
+    return found
+
+
+@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm"])
+def test_a_sequence_is_cls_a_sep_b_sep(prose, vocabulary, objective):
+    store = prose(40)
+    source = source_of(store, vocabulary, objective=objective)
+    assert isinstance(source, BatchSource)
+    for index in range(source.steps(0)):
+        rows = source.plan(0).batch(index, 16)
+        made = sequences(source.step(0, index))
+        assert len(made) == len(rows)
+        for row, (ids, segments, positions, places, labels, label) in zip(rows, made, strict=True):
+            clean = list(ids)
+            for place, original in zip(places, labels, strict=True):
+                clean[place] = original
+            a = store.ids[row["a"] : row["a"] + row["a_length"]].tolist()
+            b = store.ids[row["b"] : row["b"] + row["b_length"]].tolist()
+            expected, types = [2, *a, 3], [0] * (len(a) + 2)
+            if objective == "mlm+nsp":
+                expected, types = [*expected, *b, 3], types + [1] * (len(b) + 1)
+            assert clean == expected
+            assert list(segments) == types
+            assert list(positions) == list(range(len(clean)))
+            assert label == (None if objective == "mlm" else row["label"])
+
+
+@pytest.mark.parametrize("world", [2, 3, 20])
+@pytest.mark.parametrize("micro_tokens", [None, 150])
+def test_processes_and_micro_batches_share_the_same_sequences(prose, vocabulary, world, micro_tokens):
+    store = prose(40)
+    whole = source_of(store, vocabulary)
+    parts = source_of(store, vocabulary, micro_tokens=micro_tokens)
+    for index in (0, 1, whole.steps(0) - 1):
+        one = sequences(whole.step(0, index))
+        shares = [parts.step(0, index, rank, world) for rank in range(world)]
+        assert [sequence for share in shares for sequence in sequences(share)] == one
+        if world > len(one):
+            assert any(share == [] for share in shares)
+        if micro_tokens:
+            batches = [batch for share in shares for batch in share]
+            assert all(batch.tokens <= micro_tokens or batch.packed.sequences == 1 for batch in batches)
+
+
+def test_an_epoch_is_a_pure_function_of_its_settings(prose, vocabulary):
+    store = prose(40)
+    plan = source_of(store, vocabulary).plan(1).examples
+    assert np.array_equal(plan, source_of(store, vocabulary, batch_size=5).plan(1).examples)
+    assert not np.array_equal(plan[:50], source_of(store, vocabulary).plan(0).examples[:50])
+    assert not np.array_equal(plan[:50], source_of(store, vocabulary, seed=4).plan(1).examples[:50])
+    source = source_of(store, vocabulary)
+    sizes = [len(sequences(source.step(1, index))) for index in range(source.steps(1))]
+    assert sum(sizes) == len(plan)
+    assert set(sizes[:-1]) == {16}
+    with pytest.raises(IndexError, match="no batch"):
+        source.step(1, source.steps(1))
+
+
+def test_a_plan_is_kept_read_again_and_made_anew_where_it_is_damaged(prose, vocabulary, tmp_path):
+    store = prose(40)
+    fresh = source_of(store, vocabulary).plan(0).examples
+    assert np.array_equal(source_of(store, vocabulary, plans=tmp_path).plan(0).examples, fresh)
+    (path,) = tmp_path.iterdir()
+    again = source_of(store, vocabulary, plans=tmp_path).plan(0).examples
+    assert isinstance(again, np.memmap)
+    assert np.array_equal(again, fresh)
+    for damaged in (b"", path.read_bytes()[:300], b"\x80\x04K\x01."):
+        path.write_bytes(damaged)
+        assert np.array_equal(source_of(store, vocabulary, plans=tmp_path).plan(0).examples, fresh)
+    source = source_of(store, vocabulary, plans=tmp_path)
+    for epoch in range(4):
+        source.plan(epoch)
+    assert sorted(int(file.stem[-5:]) for file in tmp_path.iterdir()) == [2, 3]
+    other = source_of(store, vocabulary, plans=tmp_path, length=32)
+    assert not np.array_equal(other.plan(2).examples[:20], source.plan(2).examples[:20])
+
+
+def test_a_plan_that_cannot_be_kept_stays_in_memory_and_it_is_said(prose, vocabulary, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with collecting() as notices:
+        source = source_of(prose(10), vocabulary, plans=tmp_path / "file" / "plans")
+        assert np.array_equal(source.plan(0).examples, source_of(prose(10), vocabulary).plan(0).examples)
+    assert [notice.kind for notice in notices] == ["plan-not-kept"]
+
+
+def test_a_source_travels_by_pickle(prose, vocabulary):
+    source = source_of(prose(40), vocabulary)
+    assert sequences(pickle.loads(pickle.dumps(source)).step(2, 1)) == sequences(source.step(2, 1))
+
+
+def test_validation_is_the_same_every_time_and_moves_nothing(prose, vocabulary):
+    store = prose(60)
+    valid = source_of(store, vocabulary, purpose="validation", limit=37)
+    assert valid.steps(0) == 3
+    first = [sequences(valid.step(0, index)) for index in range(3)]
+    assert [len(batch) for batch in first] == [16, 16, 5]
+    assert [sequences(valid.step(9, index)) for index in range(3)] == first
+    training = source_of(store, vocabulary)
+    assert not np.array_equal(training.plan(0).examples[:20], valid.plan(0).examples[:20])
+    assert sequences(training.step(0, 0)) == sequences(source_of(store, vocabulary).step(0, 0))
+
+
+def test_one_token_type_puts_everything_in_segment_0(prose, vocabulary):
+    (batch,) = source_of(prose(10), vocabulary, segments=1).step(0, 0)
+    assert int(batch.packed.token_type_ids.max()) == 0
+
+
+def test_counts_and_moving(prose, vocabulary):
+    (batch,) = source_of(prose(10), vocabulary).step(0, 0)
+    assert batch.counts() == {"mlm": len(batch.masked_labels), "nsp": 16}
+    moved = batch.to("cpu")
+    assert sequences([moved]) == sequences([batch])
+    (batch,) = source_of(prose(10), vocabulary, objective="mlm").step(0, 0)
+    assert set(batch.counts()) == {"mlm"}
+
+
+@pytest.mark.parametrize(
+    ("lengths", "budget", "expected"),
+    [
+        ([], 10, []),
+        ([3, 3, 3, 3], None, [(0, 4)]),
+        ([3, 3, 3, 3], 6, [(0, 2), (2, 4)]),
+        ([3, 3, 3, 3], 7, [(0, 2), (2, 4)]),
+        ([3, 20, 3], 10, [(0, 1), (1, 2), (2, 3)]),
+        ([20], 10, [(0, 1)]),
+    ],
+)
+def test_micro_batches_are_cut_by_tokens(lengths, budget, expected):
+    assert [(part.start, part.stop) for part in cut_by_tokens(lengths, budget)] == expected
+
+
+@dataclass
+class Made:
+    number: int
+    length: int
+
+
+def numbers(examples):
+    return [example.number for example in examples]
+
+
+def test_labelled_epochs_are_permutations():
+    source = LabelledSource([Made(n, 4) for n in range(11)], numbers, seed=3, batch_size=4)
+    assert isinstance(source, BatchSource)
+    epochs = []
+    for epoch in range(3):
+        batches = [source.step(epoch, index) for index in range(source.steps(epoch))]
+        assert [len(step[0]) for step in batches] == [4, 4, 3]
+        epochs.append([number for step in batches for batch in step for number in batch])
+        assert sorted(epochs[-1]) == list(range(11))
+    assert epochs[0] != epochs[1]
+    again = LabelledSource([Made(n, 4) for n in range(11)], numbers, seed=3, batch_size=4)
+    assert again.step(2, 1) == source.step(2, 1)
+    plain = LabelledSource([Made(n, 4) for n in range(11)], numbers, seed=3, batch_size=4, shuffle=False)
+    assert [plain.step(1, index) for index in range(3)] == [[[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9, 10]]]
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 7])
+def test_labelled_shares_are_one_batch(world):
+    source = LabelledSource([Made(n, 5) for n in range(11)], numbers, seed=3, batch_size=5, micro_tokens=10)
+    whole = LabelledSource([Made(n, 5) for n in range(11)], numbers, seed=3, batch_size=5)
+    for index in range(3):
+        shares = [source.step(0, index, rank, world) for rank in range(world)]
+        assert [[n for share in shares for batch in share for n in batch]] == whole.step(0, index)
+        assert all(len(batch) <= 2 for share in shares for batch in share)
+
+
+@pytest.mark.parametrize("world", [1, 2, 5])
+@pytest.mark.parametrize("window", [1, 8, 1000])
+def test_every_example_is_evaluated_once_in_an_order_that_can_be_restored(world, window):
+    lengths = np.random.default_rng(0).integers(1, 60, 50).tolist()
+    examples = [Made(n, length) for n, length in enumerate(lengths)]
+    seen = {}
+    for rank in range(world):
+        for places, batch in ordered_batches(examples, numbers, tokens=100, window=window, rank=rank, world=world):
+            assert sum(lengths[place] for place in places) <= 100
+            assert not seen.keys() & set(places)
+            seen.update(zip(places, batch, strict=True))
+    assert [seen[place] for place in range(50)] == list(range(50))
+    assert list(ordered_batches([], numbers, tokens=10)) == []
+
+
+def test_sorting_by_length_saves_nothing_but_order_of_equal_lengths():
+    places = [p for part, _ in ordered_batches([Made(n, 3) for n in range(6)], numbers, tokens=6, window=6) for p in part]
+    assert places == list(range(6))
+
+
+def test_global_torch_and_numpy_randomness_is_not_touched(prose, vocabulary):
+    torch.manual_seed(1)
+    before, state = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+    source_of(prose(10), vocabulary).step(0, 0)
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert np.array_equal(state, np.random.get_state()[1])
