@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import yaml
 
 from bertkit.fields import Settings
+from bertkit.settings import reading
 from bertkit.settings.layers import keys, nest
 
 S = TypeVar("S", bound=Settings)
@@ -124,8 +125,20 @@ def fill(settings: S, values: Mapping[str, Any]) -> S:
     return type(settings).model_validate_json(json.dumps(nest(tree) | outside, default=str))
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that :func:`bertkit.settings.reading.scalar` would read as something else (PyYAML leaves ``1e5`` bare)."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+    style = None if reading.scalar(value) == value else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def to_yaml(settings: Settings, *, command: str) -> str:
     """The resolved settings, without the output, as the YAML that ``--recipe`` takes to make the same run again."""
     body = {"command": command} | nest(flat(settings))
-    text = yaml.safe_dump(body, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10_000)
+    text = yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10_000)
     return f"# Makes this run again: bertkit {command} --recipe settings.yaml\n{text}"

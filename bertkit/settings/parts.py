@@ -47,6 +47,7 @@ class InputSettings(Settings):
     validation: tuple[str, ...] = Field(
         (), description="Text files to validate on; unset: 1 % of the documents are held out, chosen by hash."
     )
+    validation_sequences: int = Field(1000, ge=1, description="Sequences of the validation text that are scored each time.")
 
 
 class TokenizerSettings(Settings):
