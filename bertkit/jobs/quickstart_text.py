@@ -90,7 +90,9 @@ def write_task(documents: Sequence[Document], train: Path, validation: Path) -> 
                 rows[validation if share < HELD_OUT else train].append((sentence, document.name))
     for file, part in rows.items():
         if not part:
-            raise DataError("the 8 longest documents have too few sentences of their own", where=file.name, hint="Name a longer text.")
+            raise DataError(
+                "the 8 longest documents have too few sentences of their own", where=file.name, hint="Name a longer text."
+            )
         with file.open("w", encoding="utf-8", newline="") as out:
             writer = csv.writer(out)
             writer.writerow(("text", "label"))

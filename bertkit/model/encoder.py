@@ -238,19 +238,19 @@ class Encoder(nn.Module):
         layout = layout_of(packed)
         states = self.embed(packed)
         for layer in self.layers[:-1]:
-            states = self._apply(layer, states, packed, layout)
+            states = self._run_part(layer, states, packed, layout)
         last = self.layers[-1]
         assert isinstance(last, Layer)
-        context = self._apply(last.context, states, packed, layout)
+        context = self._run_part(last.context, states, packed, layout)
 
         def finish(positions: Tensor | None) -> Tensor:
             if positions is None:
-                return self._apply(last.finish, context, states)
-            return self._apply(last.finish, context.index_select(0, positions), states.index_select(0, positions))
+                return self._run_part(last.finish, context, states)
+            return self._run_part(last.finish, context.index_select(0, positions), states.index_select(0, positions))
 
         return Hidden(packed=packed, words=self.words.weight, vocab_size=self.vocab_size, _finish=finish)
 
-    def _apply(self, part: Callable[..., Tensor], *inputs: object) -> Tensor:
+    def _run_part(self, part: Callable[..., Tensor], *inputs: object) -> Tensor:
         if self.save_memory and self.training and torch.is_grad_enabled():
             return checkpoint(part, *inputs, use_reentrant=False)  # type: ignore[no-any-return]
         return part(*inputs)
@@ -289,7 +289,7 @@ class Encoder(nn.Module):
             assert isinstance(layer, Layer)
             if attentions:
                 weights.append(attention_weights(*layer.parts(states)[:2], packed))
-            states = self._apply(layer, states, packed, layout)
+            states = self._run_part(layer, states, packed, layout)
             passed.append(states)
         return Hidden(
             packed=packed,

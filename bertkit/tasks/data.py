@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,14 @@ class TaskPart:
     def role(self) -> str:
         """``train``, ``validation`` or ``test``."""
         return self.name.partition("_")[0]
+
+    def fingerprint(self) -> str:
+        """16 hex digits of what the rows say, wherever their file lies."""
+        digest = hashlib.sha256()
+        for row in self.rows:
+            facts = [getattr(row, field.name) for field in fields(row) if field.name != "place"]
+            digest.update(repr(facts).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:16]
 
 
 def with_columns(task: Task, *, text: str | None = None, pair: str | None = None, label: str | None = None) -> Task:

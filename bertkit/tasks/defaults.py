@@ -1,4 +1,4 @@
-"""Defaults of fine-tuning by kind and width, in one place.
+"""Defaults of learning rate and batch by kind and width, in one place.
 
 The paper's grid for base and large (2e-5, 3e-5, 4e-5, 5e-5) starves narrow models; google's for its small ones goes from
 3e-5 to 3e-4. So the rate falls with the width.
@@ -26,3 +26,15 @@ def learning_rate(width: int, kind: str = "classification") -> float:
 def training_defaults(task: Task, width: int) -> dict[str, Any]:
     """``learning_rate``, ``batch_size`` (sequences a step), ``epochs``, ``warmup`` (a share), where nothing says otherwise."""
     return {"learning_rate": learning_rate(width, task.kind), "batch_size": 32, "epochs": 3.0, "warmup": 0.1, **task.training}
+
+
+# Width at most, peak rate, sequences a step. Up to mini measured (recipes/bench/rates.py), above from Devlin et al. 2019.
+_PRETRAINING = ((128, 2e-3, 32), (256, 1e-3, 32), (512, 5e-4, 64), (768, 1e-4, 256))
+_PRETRAINING_WIDEST = (1e-4, 256)
+_GOING_ON = 0.3  # of a new model's rate: what a checkpoint has learned is not to be shaken off
+
+
+def pretraining_defaults(width: int, *, going_on: bool = False) -> dict[str, Any]:
+    """``learning_rate`` and ``batch_size`` (sequences a step) of pretraining; ``going_on`` from a checkpoint takes a lower rate."""
+    rate, batch = next(((rate, batch) for most, rate, batch in _PRETRAINING if width <= most), _PRETRAINING_WIDEST)
+    return {"learning_rate": float(f"{rate * _GOING_ON:.2g}") if going_on else rate, "batch_size": batch}

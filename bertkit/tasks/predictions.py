@@ -14,14 +14,19 @@ from bertkit.tasks.kinds import Prediction
 _OWN = ("id", "gold", "prediction", "score")
 
 
+def prediction_records(predictions: Iterable[Prediction]) -> Iterator[dict[str, Any]]:
+    """JSON objects: ``id``, ``gold``, ``prediction``, ``score``, then the kind's further facts by name."""
+    for one in predictions:
+        yield {"id": one.id, "gold": one.gold, "prediction": one.value, "score": one.score, **one.more}
+
+
 def prediction_lines(predictions: Iterable[Prediction]) -> Iterator[str]:
-    """JSON texts without line ends: ``id``, ``gold``, ``prediction``, ``score``, then the kind's further facts by name.
+    """The records as JSON texts without line ends.
 
     Raises:
         ValueError: A number that JSON has not (NaN).
     """
-    for one in predictions:
-        record: dict[str, Any] = {"id": one.id, "gold": one.gold, "prediction": one.value, "score": one.score, **one.more}
+    for record in prediction_records(predictions):
         yield json.dumps(record, ensure_ascii=False, allow_nan=False)
 
 

@@ -88,6 +88,10 @@ class Clock:
         """Says how long one ``what`` ("validation", "saving") at the end of the run will take."""
         self._expected[what] = seconds
 
+    def knows(self, what: str) -> bool:
+        """Has it been said or seen how long ``what`` takes?"""
+        return what in self._expected
+
     @contextmanager
     def during(self, what: str) -> Iterator[None]:
         """Times one ``what``; the next is expected to take as long."""

@@ -1,0 +1,289 @@
+"""``bertkit pretrain``: text in, a run folder with a BERT out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertkit.batches.pretraining import PretrainingSource
+from bertkit.batches.text import VocabularyFacts
+from bertkit.corpus.build import HeldOut, build_stores
+from bertkit.corpus.documents import ReadReport, corpus_files, read_documents
+from bertkit.corpus.store import TokenStore
+from bertkit.corpus.training import train_wordpiece
+from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
+from bertkit.errors import DataError, SettingsError
+from bertkit.jobs.console import Console
+from bertkit.jobs.finetune import already_finished, describe, finished, write_model
+from bertkit.jobs.folder import RunFolder
+from bertkit.jobs.models import config_of, model_folder, tokenizer_of
+from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.start import Machine, claimed
+from bertkit.jobs.training import Course, Figures, TrainingJob, check_identity, resuming
+from bertkit.model.config import EncoderConfig
+from bertkit.notices import say
+from bertkit.settings.commands import PretrainSettings, run_name
+from bertkit.settings.compare import fill, with_values
+from bertkit.tasks.defaults import pretraining_defaults
+from bertkit.tasks.models import TaskModel, build_model, load_model
+from bertkit.tasks.pretraining import unigram_bias
+from bertkit.training.evaluation import evaluate_losses
+from bertkit.training.health import unigram_reference
+
+DEFAULT_MINUTES = 60.0
+HELD_OUT = HeldOut()
+SMALL_TEXT, MIDDLING_TEXT = 20_000_000, 200_000_000  # bytes
+
+
+def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
+    """Pretrains a BERT, or goes on where an earlier start of the same run was stopped.
+
+    Raises:
+        BertkitError: Each with its exit code; see :mod:`bertkit.errors`.
+    """
+    machine = Machine.of(settings.device, report_to=settings.run.report_to)
+    size = settings.model.size or ("mini" if machine.on_cpu else "base")
+    name = run_name(settings, "continued" if settings.model.init_from is not None else size)
+    with claimed(settings, console, machine.peers, command="pretrain", name=name) as folder:
+        if folder.situation == "finished":
+            return already_finished(folder, console)
+        return _Pretraining(settings, console, machine, folder, size).run()
+
+
+def cache_folder() -> Path:
+    """Where token stores are kept between runs: ``BERTKIT_CACHE``, else the user's cache folder."""
+    named = os.environ.get("BERTKIT_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "bertkit"
+
+
+def vocabulary_size(text_bytes: int) -> int:
+    """Entries of a vocabulary trained on so much text: what it can fill with words seen often enough to learn."""
+    return 8_000 if text_bytes < SMALL_TEXT else 16_000 if text_bytes < MIDDLING_TEXT else 30_522
+
+
+def trained_vocabulary(files: Sequence[Path], settings: Any, console: Console, *, size: int | None, cased: bool) -> WordPiece:
+    """A vocabulary trained on the files, said with its size; bytes that were replaced are counted."""
+    entries = size or vocabulary_size(sum(file.stat().st_size for file in files))
+    console.say(f"Training {'a cased' if cased else 'an uncased'} vocabulary of {entries:,} entries on the text.")
+    report = ReadReport()
+    with console.progress("Reading for the vocabulary", safe=True) as update:
+        wordpiece = train_wordpiece(read_documents(files, settings, report, update), size=entries, lowercase=not cased)
+    if report.replacements:
+        say("replacements", f"{report.replacements} bytes that are not UTF-8 became U+FFFD.")
+    return wordpiece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    train: TokenStore
+    validation: TokenStore
+
+
+class _Pretraining:
+    """One pretraining: what is read and built before the course begins."""
+
+    def __init__(self, settings: PretrainSettings, console: Console, machine: Machine, folder: RunFolder, size: str) -> None:
+        self.console, self.machine, self.folder, self.size = console, machine, folder, size
+        self.checkpoint = resuming(folder, machine)
+        self.base = None
+        if settings.model.init_from is not None:
+            init_from = settings.model.init_from
+            self.base = machine.peers.main_only(lambda: model_folder(init_from))
+        self.files = corpus_files([Path(name) for name in settings.inputs.corpus])
+        self.wordpiece = machine.peers.main_only(lambda: self._tokenizer(settings))
+        self.config = self._config(settings)
+        self.settings = self._resolved(settings)
+
+    def run(self) -> Outcome:
+        """Builds or finds the text, trains, and leaves the run folder finished."""
+        text = self.machine.peers.main_only(self._build)
+        frequencies = text.train.frequencies()
+        source = self._source(text.train, purpose="training")
+        validation = self._source(text.validation, purpose="validation", limit=self.settings.inputs.validation_sequences)
+        model = self._model(frequencies)
+        targets = np.concatenate(
+            [batch.masked_labels.numpy() for index in range(validation.steps(0)) for batch in validation.step(0, index)]
+        )
+        reference = unigram_reference(frequencies, targets)
+        job = self._job(model, source, validation, reference, text)
+        if self.machine.peers.main:
+            self.folder.resolve(self.settings)
+        self._announce(model, text, source, reference)
+        course = Course(
+            job=job,
+            settings=self.settings,
+            console=self.console,
+            folder=self.folder,
+            machine=self.machine,
+            checkpoint=self.checkpoint,
+        )
+        return finished(course.run(), self.folder, self.console, self.settings, self.machine)
+
+    def _tokenizer(self, settings: PretrainSettings) -> WordPiece:
+        """The one that is named, the model's that is gone on from, the run's own, or a new one trained on the text."""
+        named = settings.tokenizer
+        if named.path is not None:
+            return load_wordpiece(Path(named.path), cased=named.cased)
+        if self.base is not None:
+            return tokenizer_of(self.base, cased=named.cased)
+        if self.folder.situation == "unfinished" and (self.folder.path / "tokenizer_config.json").exists():
+            return load_wordpiece(self.folder.path)
+        wordpiece = trained_vocabulary(self.files, settings.corpus, self.console, size=named.vocab_size, cased=bool(named.cased))
+        self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+        wordpiece.save(self.folder.path, max_length=512)
+        return wordpiece
+
+    def _config(self, settings: PretrainSettings) -> EncoderConfig:
+        if self.base is not None:
+            config = config_of(self.base)
+            check_specials(self.wordpiece, pad_token_id=config.pad_token_id)
+        else:
+            check_specials(self.wordpiece)
+            positions = max(512, settings.examples.max_length)
+            config = EncoderConfig.of_size(
+                self.size,
+                vocab_size=self.wordpiece.size,
+                pad_token_id=self.wordpiece.pad_id,
+                max_position_embeddings=positions,
+            )
+        dropout = settings.model.dropout
+        if dropout is not None:
+            config = config.changed(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+        if settings.examples.max_length > config.max_position_embeddings:
+            raise SettingsError(
+                f"The sequences are {settings.examples.max_length} tokens long, but the model has "
+                f"{config.max_position_embeddings} positions.",
+                where="examples.max_length",
+                hint=f"Use --max-length {config.max_position_embeddings} or less.",
+            )
+        return config
+
+    def _resolved(self, settings: PretrainSettings) -> PretrainSettings:
+        """Automatic values as they become."""
+        defaults = pretraining_defaults(self.config.hidden_size, going_on=self.base is not None)
+        late: dict[str, Any] = {
+            "optimizer.learning_rate": defaults["learning_rate"],
+            "batch.size": defaults["batch_size"],
+            "batch.micro_tokens": self.machine.micro_tokens,
+            "run.workers": 0 if self.machine.on_cpu else 2,
+        }
+        budget = settings.budget
+        if budget.steps is None and budget.epochs is None and budget.max_minutes is None:
+            late["budget.max_minutes"] = DEFAULT_MINUTES
+        if self.base is None:
+            late["model.size"] = self.size
+        return with_values(fill(settings, late), {"device.precision": self.machine.precision})
+
+    def _build(self) -> _Text:
+        corpus, cache = self.settings.corpus, cache_folder() / "stores"
+        files = corpus_files([Path(name) for name in self.settings.inputs.validation]) if self.settings.inputs.validation else []
+        held_out = None if files else HELD_OUT
+        with self.console.progress("Reading the text", safe=True) as update:
+            train, validation, _ = build_stores(
+                self.files, self.wordpiece, corpus, cache=cache, held_out=held_out, progress=update
+            )
+        if files:
+            with self.console.progress("Reading the validation text", safe=True) as update:
+                validation, _, _ = build_stores(files, self.wordpiece, corpus, cache=cache, progress=update)
+        if validation is None:
+            raise DataError(
+                "The text is too little to hold a document out for validation.",
+                where=", ".join(self.settings.inputs.corpus),
+                hint="Name a file to validate on with --validation-file, or give more text.",
+            )
+        return _Text(train=train, validation=validation)
+
+    def _source(self, store: TokenStore, *, purpose: str, limit: int | None = None) -> PretrainingSource:
+        assert self.settings.batch.size is not None
+        return PretrainingSource(
+            store,
+            VocabularyFacts.of(self.wordpiece),
+            self.settings.examples,
+            self.settings.masking,
+            seed=self.settings.run.seed,
+            batch_size=self.settings.batch.size,
+            micro_tokens=self.settings.batch.micro_tokens,
+            plans=None if store.folder is None else store.folder / "plans",
+            purpose=purpose,
+            limit=limit,
+            segments=self.config.type_vocab_size,
+        )
+
+    def _model(self, frequencies: np.ndarray) -> TaskModel:
+        head = "pretraining" if self.settings.examples.objective == "mlm+nsp" else "masked_lm"
+        seed = self.settings.run.seed
+        if self.checkpoint is not None:
+            return load_model(self.checkpoint.path, head, must_have_head=True, seed=seed)[0]
+        if self.base is not None:
+            return load_model(self.base, head, seed=seed)[0]
+        model = build_model(head, self.config, seed=seed)
+        if self.settings.model.unigram_bias:
+            model.head.mlm.start_bias(unigram_bias(frequencies))  # type: ignore[union-attr, operator]
+        return model
+
+    def _job(
+        self, model: TaskModel, source: PretrainingSource, validation: PretrainingSource, reference: float, text: _Text
+    ) -> TrainingJob:
+        peers = self.machine.peers
+
+        def validate() -> Figures | None:
+            batches = (
+                batch for index in range(validation.steps(0)) for batch in validation.step(0, index, peers.rank, peers.world)
+            )
+            parts = evaluate_losses(model, batches, self.machine.accelerator, peers, stop=lambda: self.console.stop.number)
+            if parts is None:
+                return None
+            figures: Figures = {}
+            for name, part in parts.items():
+                figures |= {f"{name}_loss": part.mean, f"{name}_accuracy": part.accuracy}
+            return figures | {"unigram_loss": reference}
+
+        identity = {
+            "text": text.train.fingerprint,
+            "validation text": text.validation.fingerprint,
+            "tokenizer": self.wordpiece.fingerprint,
+        }
+        if self.checkpoint is not None:
+            check_identity(self.checkpoint, identity, self.folder.path)
+        return TrainingJob(
+            model=model,
+            source=source,
+            write_model=lambda folder: write_model(model, self.wordpiece, folder),
+            validate=validate,
+            primary="mlm_loss",
+            lower_is_better=True,
+            validation_tokens=sum(batch.tokens for index in range(validation.steps(0)) for batch in validation.step(0, index)),
+            identity=identity,
+            reference=reference,
+            smaller=f"bertkit pretrain --corpus {self.settings.inputs.corpus[0]} --size tiny --max-minutes 60",
+        )
+
+    def _announce(self, model: TaskModel, text: _Text, source: PretrainingSource, reference: float) -> None:
+        say_, settings = self.console.say, self.settings
+        counts = text.train.counts
+        held = "the validation file" if settings.inputs.validation else "held out, chosen by hash"
+        say_(
+            f"Text: {counts['documents']:,} documents, {counts['sentences']:,} sentences, {counts['tokens']:,} tokens; "
+            f"validation: {text.validation.counts['documents']:,} documents ({held})."
+        )
+        say_(f"Vocabulary: {self.wordpiece.size:,} entries, {'uncased' if self.wordpiece.lowercase else 'cased'}.")
+        what = f"going on from {self.base}" if self.base is not None else f"{settings.model.size} (new)"
+        say_(f"Model: {what}, {describe(self.config)}, {sum(p.numel() for p in model.parameters()):,} weights.")
+        budget = settings.budget
+        ends = [f"{budget.max_minutes:g} minutes"] if budget.max_minutes is not None else []
+        ends += [f"{budget.steps:,} steps"] if budget.steps is not None else []
+        ends += [f"{budget.epochs:g} epochs"] if budget.epochs is not None else []
+        say_(
+            f"Training: {settings.examples.objective}, L = {settings.examples.max_length}, batches of {settings.batch.size} "
+            f"({source.steps(0):,} steps an epoch), peak rate {settings.optimizer.learning_rate:g}, {' or '.join(ends)}, "
+            f"{settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
+        )
+        say_(f"Word frequencies alone give a masked-word loss of {reference:.3f} nats on the validation text.")

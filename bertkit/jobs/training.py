@@ -1,0 +1,367 @@
+"""The course of a training, the same for pretraining and fine-tuning: resume, steps, validation, checkpoints, the end.
+
+A job brings a model, a source of batches and a way to validate; this file decides when each of them is asked, and leaves
+the mathematics to :mod:`bertkit.training`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertkit.batches.loader import iterate
+from bertkit.batches.source import BatchSource, Position
+from bertkit.errors import FolderError
+from bertkit.jobs.console import Console, points
+from bertkit.jobs.folder import RunFolder
+from bertkit.jobs.intervals import Due
+from bertkit.jobs.report import TrainingReport
+from bertkit.jobs.start import Machine
+from bertkit.notices import say
+from bertkit.settings.commands import Training
+from bertkit.tasks.models import TaskModel
+from bertkit.training.budget import Budget, Clock
+from bertkit.training.checkpoint import Checkpoint, Checkpoints, resume_point, space_needed
+from bertkit.training.device import machine_facts
+from bertkit.training.files import check_space
+from bertkit.training.health import Health
+from bertkit.training.loop import Loop, prepare
+from bertkit.training.optimizer import make_optimizer
+from bertkit.training.report import StepReport, TrainState
+from bertkit.training.schedule import Schedule
+from bertkit.training.trackers import Trackers
+
+CHECKPOINTS = "checkpoints"
+_SAVE_BYTES_PER_SECOND = 100e6  # a first guess of how long saving takes, until it has been seen
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingJob:
+    """What a training is of.
+
+    Attributes:
+        model: With its weights (new, of ``--init-from``, or of the checkpoint that the run goes on from).
+        source: Batches.
+        write_model: Writes the model's and tokenizer's files into a folder.
+        validate: Figures of the validation data, or None where a signal cut it short; called by every process alike.
+        primary: The figure that decides which model is best.
+        lower_is_better: Is it a loss?
+        validation_tokens: Tokens of one validation, for its forecast.
+        identity: Fingerprints that a resume must meet again, by what they are of.
+        reference: Unigram cross-entropy, for the run's health; None for tasks.
+        smaller: A smaller command to offer.
+        validations: How often to validate over the whole run where nothing is said.
+    """
+
+    model: TaskModel
+    source: BatchSource
+    write_model: Callable[[Path], None]
+    validate: Callable[[], Figures | None]
+    primary: str
+    lower_is_better: bool
+    validation_tokens: int
+    identity: Mapping[str, str]
+    reference: float | None = None
+    smaller: str = ""
+    validations: int = 5
+
+
+def resuming(folder: RunFolder, machine: Machine) -> Checkpoint | None:
+    """The checkpoint that a run goes on from; None where it starts.
+
+    Raises:
+        CheckpointError: There are checkpoints and none is whole.
+    """
+    if folder.situation != "unfinished":
+        return None
+    return machine.peers.main_only(lambda: resume_point(folder.path / CHECKPOINTS))
+
+
+def check_identity(checkpoint: Checkpoint, identity: Mapping[str, str], folder: Path) -> None:
+    """Refuses to go on with other data than the run began with.
+
+    Raises:
+        FolderError: Something is not what it was; each is named (exit 2).
+    """
+    before = checkpoint.extra.get("identity", {})
+    changed = [what for what, fingerprint in identity.items() if before.get(what) not in (None, fingerprint)]
+    if changed:
+        raise FolderError(
+            f"This run began with another {' and another '.join(changed)}.",
+            where=str(folder),
+            hint="Put the old back to go on, choose another --output, or start anew here with --overwrite.",
+        )
+
+
+@dataclass(kw_only=True)
+class Course:
+    """One training from its start, or its last checkpoint, to its end. Make it, then :meth:`run` it.
+
+    Attributes:
+        job: What is trained.
+        settings: Resolved.
+        console: The streams, and the wish to stop.
+        folder: The run folder.
+        machine: Device and processes.
+        checkpoint: Where to go on from, or None.
+    """
+
+    job: TrainingJob
+    settings: Training
+    console: Console
+    folder: RunFolder
+    machine: Machine
+    checkpoint: Checkpoint | None
+    figures: Figures = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        accelerator, peers, settings = self.machine.accelerator, self.machine.peers, self.settings
+        self.model = prepare(self.job.model, accelerator, peers)
+        self.optimizer = make_optimizer(self.model, settings.optimizer)
+        self.state = TrainState()
+        self.health = Health(reference=self.job.reference)
+        self.best: float | None = None
+        self.validated_at = -1
+        self.saved_at = -1
+        run = str(self.folder.state.get("run") or peers.share(uuid.uuid4().hex))
+        if self.checkpoint is not None:
+            self._restore(self.checkpoint)
+        elif peers.main:
+            self.folder.record(run=run)
+        self.budget = Budget.of(
+            steps=settings.budget.steps,
+            epochs=settings.budget.epochs,
+            minutes=settings.budget.max_minutes,
+            epoch_steps=self.job.source.steps,
+        )
+        self.schedule = Schedule(
+            peak=settings.optimizer.learning_rate,
+            shape=settings.schedule.shape,
+            warmup=settings.schedule.warmup,
+            steps=self.budget.steps,
+        )
+        self.clock = Clock(self.state.seconds)
+        best_step = None if self.checkpoint is None else self.checkpoint.extra.get("best_step")
+        self.checkpoints = Checkpoints(
+            self.folder.path / CHECKPOINTS, run=run, keep=settings.run.keep_checkpoints, best=best_step
+        )
+        self.save_due = Due.of(settings.run.save_every, self.state.seconds)
+        self.eval_due = Due.of(self._eval_interval(), self.state.seconds)
+
+    def run(self) -> Figures:
+        """Trains to the end and leaves the finished model and its figures in the run folder.
+
+        Raises:
+            Stopped: A signal came in; a checkpoint was written (exit 130 or 143).
+            DivergedError: The loss stopped being a number; the last good checkpoint stays (exit 6).
+        """
+        self._begin()
+        with self.console.stop.deferred(), self.console.progress("Training") as update:
+            self._steps(update)
+            if self.state.signal or self.console.stop.requested:
+                self._stop()
+            if self.validated_at != self.state.step:
+                self._validate()
+            if self.saved_at != self.state.step:
+                self._save()
+            self.machine.peers.main_only(self._finish)
+        return self.figures
+
+    def _begin(self) -> None:
+        peers, run = self.machine.peers, self.settings.run
+        if peers.main:
+            self.folder.made(CHECKPOINTS)
+            self.folder.truncate_log(self.state.step)
+            check_space(self.folder.path, 2 * space_needed(self.model))
+        trackers = None
+        if run.report_to and peers.main:
+            self.machine.accelerator.project_configuration.set_directories(str(self.folder.path))
+            trackers = Trackers(self.machine.accelerator, self.folder.path.name, {})
+        self.report = TrainingReport(
+            console=self.console,
+            folder=self.folder,
+            budget=self.budget,
+            trackers=trackers,
+            log=Due.of(run.log_every, self.state.seconds),
+            writes=peers.main,
+            smaller=self.job.smaller,
+        )
+        self.clock.expect("saving", 1.0 + 2 * space_needed(self.model) / _SAVE_BYTES_PER_SECOND)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        check_identity(checkpoint, self.job.identity, self.folder.path)
+        self.state = checkpoint.restore(self.model, self.optimizer, self.job.model.moments_from_file)
+        extra = checkpoint.extra
+        self.health = Health.from_json(extra["health"])
+        self.best = extra.get("best")
+        self.figures = dict(extra.get("figures") or {})
+        self.validated_at = int(extra.get("validated_at", -1))
+        self.saved_at = self.state.step
+        self.state.signal = 0
+        if (scaler := self.machine.accelerator.scaler) is not None and extra.get("scaler"):
+            scaler.load_state_dict(extra["scaler"])
+        before, now = extra.get("machine", {}), self._facts()
+        changed = [f"{name} was {before[name]}, is {now[name]}" for name in now if name in before and before[name] != now[name]]
+        if changed:
+            say("machine", f"The run goes on, but not to the bit as it would have: {'; '.join(changed)}.")
+        self.console.say(f"Going on from {checkpoint.path} (step {self.state.step:,}).")
+
+    def _facts(self) -> dict[str, Any]:
+        return {**machine_facts(self.machine.accelerator), "micro_tokens": self.settings.batch.micro_tokens}
+
+    def _eval_interval(self) -> int | str:
+        """As asked for, else so many times over the run: by its steps, or by the clock."""
+        if self.settings.run.eval_every is not None:
+            return self.settings.run.eval_every
+        if self.budget.steps is not None:
+            return max(1, -(-self.budget.steps // self.job.validations))
+        assert self.budget.seconds is not None
+        return f"{max(1.0, self.budget.seconds / self.job.validations):.0f}s"
+
+    def _steps(self, update: Callable[..., None]) -> None:
+        peers, run = self.machine.peers, self.settings.run
+        loop = Loop(
+            model=self.model,
+            optimizer=self.optimizer,
+            accelerator=self.machine.accelerator,
+            peers=peers,
+            schedule=self.schedule,
+            budget=self.budget,
+            state=self.state,
+            clock=self.clock,
+            seed=run.seed,
+            max_grad_norm=self.settings.optimizer.max_grad_norm,
+            signal=lambda: self.console.stop.number,
+        )
+        start = Position(self.state.epoch, self.state.batch)
+        feed = iterate(self.job.source, start=start, rank=peers.rank, world=peers.world, workers=run.workers or 0)
+        try:
+            for report in loop.steps(feed):
+                self.report.step(report, update)
+                self._watch(report)
+                if not report.applied:
+                    continue
+                self._after(report)
+                if self.state.signal:
+                    return
+        finally:
+            feed.close()
+
+    def _after(self, report: StepReport) -> None:
+        """Validates and saves where it is time; all processes decide alike, by the first one's clock."""
+        if report.step == 5 and not self.clock.knows("validation"):
+            # A forward pass alone takes about a third of a step.
+            self.clock.expect("validation", self.job.validation_tokens * report.seconds / max(1, report.tokens) / 3)
+        due = (self.eval_due.now(report.step, report.total_seconds), self.save_due.now(report.step, report.total_seconds))
+        last = self.budget.steps is not None and report.step >= self.budget.steps
+        evaluate, save = self.machine.peers.share(due)
+        better = (evaluate or last) and self._validate()
+        if save or (better and self.settings.run.keep_best):
+            self._save(best=better)
+
+    def _watch(self, report: StepReport) -> None:
+        losses = {name: part.mean for name, part in report.parts.items() if part.count}
+        targets = self.state.targets.get("mlm", 0)
+        for words in self.health.update(
+            report.step, losses, targets=targets, rate=report.rate, warming=report.warming, applied=report.applied
+        ):
+            say("health", words)
+
+    def _validate(self) -> bool:
+        """Is the model the best so far by its validation?"""
+        with self.clock.during("validation"):
+            figures = self.job.validate()
+        if figures is None:  # a signal
+            self.state.signal = self.console.stop.number or 2
+            return False
+        self.figures = figures
+        self.validated_at = self.state.step
+        value = figures.get(self.job.primary)
+        better = value is not None and (
+            self.best is None or (value < self.best if self.job.lower_is_better else value > self.best)
+        )
+        if better:
+            self.best = value
+        plain = {name: number for name, number in figures.items() if isinstance(number, (int, float)) or number is None}
+        self.report.record(
+            {"step": self.state.step, **{f"valid_{name}": number for name, number in plain.items()}}, self.state.step
+        )
+        shown = "  ".join(f"{name} {points(name, number)}" for name, number in plain.items() if number is not None)
+        self.console.say(f"Step {self.state.step:,}, validation: {shown}{'  (best so far)' if better else ''}")
+        return better
+
+    def _save(self, *, best: bool = False) -> None:
+        """Writes a checkpoint, from the first process."""
+        scaler = self.machine.accelerator.scaler
+        best_step = self.state.step if best else self.checkpoints.best
+        extra = {
+            "identity": dict(self.job.identity),
+            "machine": self._facts(),
+            "health": self.health.to_json(),
+            "best": self.best,
+            "best_step": best_step,
+            "figures": self.figures,
+            "validated_at": self.validated_at,
+            "scaler": None if scaler is None else scaler.state_dict(),
+        }
+
+        def save() -> None:
+            self.checkpoints.save(
+                self.state,
+                self.model,
+                self.optimizer,
+                write_model=self.job.write_model,
+                extra=extra,
+                to_file=self.job.model.moments_to_file,
+                best=best,
+            )
+
+        with self.clock.during("saving"):
+            self.machine.peers.main_only(save)
+        self.checkpoints.best = best_step
+        self.saved_at = self.state.step
+
+    def _stop(self) -> None:
+        """Ends a run that a signal stopped, with a checkpoint.
+
+        Raises:
+            Stopped: Always.
+        """
+        if self.saved_at != self.state.step and self.state.step:
+            self._save()
+        number = self.state.signal or self.console.stop.number
+        self.console.stop.request(number)
+        self.machine.peers.main_only(lambda: self.folder.finish("stopped"))
+        where = f"a checkpoint of step {self.state.step:,} was written" if self.state.step else "before the first step"
+        raise self.console.stop.error(f"Stopped: {where}.", hint="The same command again goes on.")
+
+    def _finish(self) -> None:
+        """Leaves the finished model and its figures in the run folder."""
+        best = self.checkpoints.best
+        chosen = best if self.settings.run.keep_best and best is not None else self.state.step
+        where = self.checkpoints.path(chosen)
+        if chosen != self.state.step:
+            self.console.say(f"The best model is the one of step {chosen:,}: the run folder holds it.")
+        for file in sorted(where.iterdir()):
+            if file.name not in ("manifest.json", "state.json", "training_state.safetensors"):
+                self.folder.made(file.name)
+                draft = self.folder.inside(f".{file.name}.tmp")
+                shutil.copyfile(file, draft)
+                draft.replace(self.folder.inside(file.name))
+        if chosen != self.state.step:
+            self.figures = dict(self._figures_of(where) or self.figures)
+        self.figures |= {"steps": self.state.step, "tokens": self.state.tokens, "train_seconds": round(self.state.seconds, 1)}
+        if self.report.trackers is not None:
+            self.report.trackers.close()
+
+    @staticmethod
+    def _figures_of(checkpoint: Path) -> Figures | None:
+        import json
+
+        state = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+        return dict(state["extra"].get("figures") or {}) or None
