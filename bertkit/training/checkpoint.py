@@ -113,6 +113,7 @@ def resume_point(folder: Path) -> Checkpoint | None:
     Raises:
         CheckpointError: There are checkpoints and none is whole; the newest one's damage is named.
     """
+    _put_back(folder)
     checkpoint, rejected = newest_verified(folder)
     if checkpoint is None and rejected:
         open_checkpoint(rejected[0].path)
@@ -189,8 +190,10 @@ class Checkpoints:
                 files.sync(self.folder)
             except BaseException:
                 shutil.rmtree(writing, ignore_errors=True)
+                _put_back(self.folder)
                 raise
         verify(final)
+        shutil.rmtree(_replaced(final), ignore_errors=True)
         if best:
             self.best = state.step
         self.prune(newest=state.step)
@@ -228,8 +231,7 @@ class Checkpoints:
         if not final.exists():
             return
         if self._is_ours(final):
-            gone = final.with_name(f".{final.name}.removing")
-            final.rename(gone)
+            final.rename(_replaced(final))
             return
         try:
             verify(final, contents=False)
@@ -248,10 +250,27 @@ class Checkpoints:
 
     def _clear(self) -> None:
         """Removes what a killed process left half-written or half-removed."""
+        _put_back(self.folder)
         if self.folder.is_dir():
             for path in self.folder.glob(".checkpoint-*"):
                 if path.suffix in (".writing", ".removing"):
                     shutil.rmtree(path, ignore_errors=True)
+
+
+def _replaced(path: Path) -> Path:
+    """Where a whole checkpoint waits while a new one of the same step takes its name."""
+    return path.with_name(f".{path.name}.replaced")
+
+
+def _put_back(folder: Path) -> None:
+    """After a kill between the two renames of a replacement: the old one gets its name again."""
+    if folder.is_dir():
+        for path in folder.glob(".checkpoint-*.replaced"):
+            final = folder / path.name.removeprefix(".").removesuffix(".replaced")
+            if final.exists():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.rename(final)
 
 
 def _found(folder: Path) -> dict[int, Path]:

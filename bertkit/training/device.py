@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from pydantic import Field
@@ -66,6 +66,7 @@ def make_accelerator(
     refuse_foreign_launchers(os.environ)
     _check_trackers(report_to)
     from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
     from accelerate.utils import GradientAccumulationPlugin, GradScalerKwargs, InitProcessGroupKwargs, TorchDynamoPlugin
 
     on_cpu = settings.device == "cpu" or not _has_accelerator()
@@ -73,6 +74,8 @@ def make_accelerator(
     became = numbers.resolve(asked, local_device(on_cpu=on_cpu))
     threads = settings.threads or threads_to_use(allowed_cores(), os.environ)
     torch.set_num_threads(threads)
+    # Accelerate keeps one state for a process and refuses a second run in other numbers; the processes stay joined.
+    AcceleratorState._reset_state(reset_partial_state=not torch.distributed.is_initialized())
     with _environment({"OMP_NUM_THREADS": str(threads), "ACCELERATE_DYNAMO_BACKEND": "no", "ACCELERATE_MIXED_PRECISION": "no"}):
         accelerator = Accelerator(
             cpu=on_cpu,
@@ -96,6 +99,22 @@ def make_accelerator(
 def became(accelerator: Accelerator) -> numbers.Became:
     """The precision that a run computes in: fp32, bf16 or fp16."""
     return cast(numbers.Became, {"no": "fp32"}.get(accelerator.mixed_precision, accelerator.mixed_precision))
+
+
+def scaler_state(accelerator: Accelerator) -> dict[str, Any] | None:
+    """The loss scaler's memory as plain numbers, for ``extra`` of a checkpoint; None without fp16."""
+    return None if accelerator.scaler is None else dict(accelerator.scaler.state_dict())
+
+
+def restore_scaler(accelerator: Accelerator, state: Mapping[str, Any] | None) -> None:
+    """The inverse of :func:`scaler_state`; nothing where there is no scaler or no memory."""
+    if accelerator.scaler is not None and state:
+        accelerator.scaler.load_state_dict(dict(state))
+
+
+def machine_differences(before: Mapping[str, str | int], now: Mapping[str, str | int]) -> list[str]:
+    """What differs between two :func:`machine_facts`, in words: the run goes on, but not to the same bits."""
+    return [f"{name} was {before[name]}, is {now.get(name)}" for name in before if before[name] != now.get(name)]
 
 
 def machine_facts(accelerator: Accelerator) -> dict[str, str | int]:

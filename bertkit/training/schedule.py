@@ -70,7 +70,8 @@ class Schedule:
 
     def rate(self, step: int, elapsed: float = 0.0) -> float:
         """The rate of optimizer step ``step`` (from 1), or, without planned steps, at the share ``elapsed`` of the time."""
-        progress = elapsed if self.steps is None else step / (self.steps + 1)
+        # When the first step by the clock begins no time has passed, and a rate of 0 would waste it.
+        progress = max(elapsed, 0.01 * self.warmup_share) if self.steps is None else step / (self.steps + 1)
         return self.peak * rate_factor(self.shape, progress, self.warmup_share)
 
     def warming(self, step: int, elapsed: float = 0.0) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,35 +195,49 @@ class ToyRun:
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=15)
-    parser.add_argument("--samples", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=2)
-    parser.add_argument("--micro", type=int, default=100)
-    parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--save-every", type=int, default=0)
-    parser.add_argument("--die-after", type=int, default=0)
-    arguments = parser.parse_args()
-    source = ToySource(samples=arguments.samples, batch=arguments.batch, micro=arguments.micro)
-    run = ToyRun.start(arguments.folder, source=source, steps=arguments.steps, dropout=arguments.dropout)
-    with (arguments.folder / f"log-{run.peers.rank}.jsonl").open("a") as log:
+def write_weights(run: ToyRun, path: Path) -> None:
+    if run.peers.main:
+        save_file({name: each.contiguous() for name, each in run.model.state_dict().items()}, path)
+
+
+def train(folder: Path, *, stop_at: int = 0, save_every: int = 0, die_after: int = 0, **options: Any) -> None:
+    """One start of a run: trains to the end (or stops after saving at ``stop_at``) and logs what it saw."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run = ToyRun.start(folder, **options)
+    with (folder / f"log-{run.peers.rank}.jsonl").open("a") as log:
         for report in run.steps():
             log.write(json.dumps(report.values()) + "\n")
             log.flush()
-            if arguments.save_every and report.step % arguments.save_every == 0:
+            if report.step == stop_at or (save_every and report.step % save_every == 0):
                 run.save()
-            if report.step == arguments.die_after:
-                import os
-                import signal
-
+            if report.step == die_after:
                 os.kill(os.getpid(), signal.SIGKILL)
-    if run.peers.main:
-        save_file(
-            {name: each.contiguous() for name, each in run.model.state_dict().items()}, arguments.folder / "final.safetensors"
-        )
-    run.loop.accelerator.end_training()
+            if report.step == stop_at:
+                return
+    write_weights(run, folder / "final.safetensors")
+
+
+RESUMED: dict[str, Any] = {"source": ToySource(samples=24, batch=4), "steps": 20, "dropout": 0.1}
+UNEVEN: dict[str, Any] = {"source": ToySource(samples=18, batch=7, micro=2), "steps": 12}
+KILLED: dict[str, Any] = {"source": ToySource(), "steps": 15, "dropout": 0.1}
+EMPTY: dict[str, Any] = {"source": ToySource(samples=5, batch=2, micro=1), "steps": 12}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("scenario", choices=["killed", "again", "several"])
+    arguments = parser.parse_args()
+    folder = arguments.folder
+    if arguments.scenario == "several":
+        train(folder / "uneven", **UNEVEN)
+        train(folder / "empty", **EMPTY)
+        train(folder / "whole", **RESUMED)
+        train(folder / "parts", **RESUMED, stop_at=10)
+        train(folder / "parts", **RESUMED)
+        torch.distributed.destroy_process_group()
+    else:
+        train(folder, **KILLED, save_every=1, die_after=7 if arguments.scenario == "killed" else 0)
 
 
 if __name__ == "__main__":
