@@ -200,11 +200,14 @@ class Tagging:
     def write_official(
         self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], task: Task, part: str
     ) -> list[Path]:
-        """The rows' own file again with a predicted tag behind each word: conlleval's input where gold tags are there."""
+        """The rows' own file again with a predicted tag behind each word: conlleval's input where gold tags are there.
+
+        Rows that are not the first of one file (held out of it, or from the hub) are written one behind another.
+        """
         tags = [list(said.value) for said in predictions]
-        source = Path(rows[0].place.file) if rows else None
-        from_file = source is not None and source.is_file() and rows[0].place.unit == "line"
-        lines = tagged_lines(source, tags) if source is not None and from_file else row_lines(rows, tags)
+        source = Path(rows[0].place.file) if rows and rows[0].place.unit == "line" else None
+        first = all(row.id == str(number) for number, row in enumerate(rows))
+        lines = tagged_lines(source, tags) if source is not None and first and source.is_file() else row_lines(rows, tags)
         path = folder / task.official.get(part, "predictions.txt")
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         return [path]
