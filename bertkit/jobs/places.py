@@ -72,8 +72,9 @@ def remove_made(path: Path, state: Mapping[str, Any]) -> None:
             target.unlink()
         elif target.is_dir():
             _remove_folder(target)
-    for parent in sorted({safe_join(path, name).parent for name in names}, reverse=True):
-        if parent != path and parent.is_dir() and not any(parent.iterdir()):
+    parents = {parent for name in names for parent in safe_join(path, name).parents if parent != path}
+    for parent in sorted((p for p in parents if p.is_relative_to(path)), reverse=True):  # the deepest first
+        if parent.is_dir() and not any(parent.iterdir()):
             parent.rmdir()
 
 

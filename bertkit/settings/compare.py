@@ -126,7 +126,7 @@ def fill(settings: S, values: Mapping[str, Any]) -> S:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that :func:`bertkit.settings.reading.scalar` would read as something else (PyYAML leaves ``1e5`` bare)."""
+    """Quotes every text that ``reading.scalar`` would read as something else (PyYAML leaves ``1e5`` bare)."""
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
