@@ -8,9 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bertkit.errors import BertkitError, DataError, MissingError
+
+CONVERTED = "refs/convert/parquet"
+"""The branch in which the hub keeps a Parquet copy of sets that were scripts: a folder for each configuration."""
 
 _PROBE_SECONDS = 5.0
 _BATCH = 1000
@@ -22,7 +26,7 @@ def load_hub(name: str, *, config: str | None = None, revision: str | None = Non
     Args:
         name: ``owner/name`` on the hub.
         config: Its configuration, where it has several.
-        revision: Branch or commit (``refs/convert/parquet`` for sets that were scripts).
+        revision: Branch or commit; :data:`CONVERTED` for sets that were scripts.
         files: What to give instead, for the error: "train.tsv, dev.tsv".
 
     Raises:
@@ -31,16 +35,31 @@ def load_hub(name: str, *, config: str | None = None, revision: str | None = Non
     """
     try:
         import datasets
+        import huggingface_hub
     except ImportError as error:
         raise MissingError(
             "The datasets library is not installed.", hint=f"`pip install datasets`, or give {files} with --data."
         ) from error
     datasets.disable_progress_bars()
+    huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]
     try:
         with _offline_unless_reachable():
+            if revision == CONVERTED:
+                return _load_converted(name, config)
             return dict(datasets.load_dataset(name, config, revision=revision))
     except Exception as error:
         raise _explained(error, name, files) from error
+
+
+def _load_converted(name: str, config: str | None) -> dict[str, Any]:
+    """Splits of the converted branch, ``CONFIG/SPLIT/0000.parquet``; datasets itself would not find its cached copy offline."""
+    import datasets
+    import huggingface_hub
+
+    config = config or "default"
+    folder = huggingface_hub.snapshot_download(name, repo_type="dataset", revision=CONVERTED, allow_patterns=[f"{config}/*"])
+    splits = {split.name: sorted(map(str, split.glob("*.parquet"))) for split in sorted((Path(folder) / config).glob("*"))}
+    return dict(datasets.load_dataset("parquet", data_files=splits))
 
 
 def hub_records(split: Any) -> Iterator[Mapping[str, Any]]:
@@ -97,12 +116,13 @@ def _offline_unless_reachable() -> Iterator[None]:
 
 def _explained(error: Exception, name: str, files: str) -> BertkitError:
     from datasets.exceptions import DatasetNotFoundError
+    from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
 
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     instead = f"Give {files} with --data DIR, or your own with --train-file and --validation-file."
-    if isinstance(error, DatasetNotFoundError):
+    if isinstance(error, DatasetNotFoundError | RepositoryNotFoundError):
         return MissingError(f"There is no data set {name!r} on the hub, or it is not open to you.", where=endpoint, hint=instead)
-    if isinstance(error, ConnectionError | TimeoutError) or "offline" in type(error).__name__.lower():
+    if isinstance(error, ConnectionError | TimeoutError | LocalEntryNotFoundError):
         return MissingError(
             f"The data set {name!r} cannot be fetched (no answer, or HF_HUB_OFFLINE is set), and the cache has no copy.",
             where=endpoint,
