@@ -102,9 +102,19 @@ class Assembler:
     def __init__(self, facts: VocabularyFacts, masking: MaskingSettings, *, segments: int = 2) -> None:
         self.facts, self.masking, self.segments = facts, masking, segments
 
-    def masks(self, a_length: Ints, b_length: Ints, rng: np.random.Generator) -> Masks:
-        """The masks of one global batch."""
-        return Masks(a_length + b_length, self.masking, self.facts, rng)
+    @property
+    def needs_text(self) -> bool:
+        """Do the masks depend on which tokens there are (whole words), not on their number alone?"""
+        return self.masking.kind != "token"
+
+    def masks(self, a_length: Ints, b_length: Ints, rng: np.random.Generator, tokens: Ints | None = None) -> Masks:
+        """The masks of one global batch; ``tokens`` are its texts (A, B, A, B … end to end) where they are needed."""
+        begins = None
+        if self.needs_text and tokens is not None:
+            begins = ~self.facts.continues[tokens]
+            ends = np.cumsum(np.stack([a_length, b_length], axis=1).ravel())
+            begins[np.concatenate([np.zeros(1, np.int64), ends[ends < len(begins)]])] = True  # no word crosses a [SEP]
+        return Masks(a_length + b_length, self.masking, self.facts, rng, begins)
 
     def batch(
         self, tokens: Ints, lengths: tuple[Ints, Ints], labels: NDArray[np.integer] | None, masks: Masks, first: int
@@ -155,7 +165,7 @@ class PretrainingCollator:
         sizes = np.array([len(text) for text in texts], dtype=np.int64)
         rng = stream(self.seed, "collator/masks", self.calls)
         self.calls += 1
-        masks = self.assembler.masks(sizes[::2], sizes[1::2], rng)
+        masks = self.assembler.masks(sizes[::2], sizes[1::2], rng, np.concatenate(texts))
         labels = None
         if all("next_sentence_label" in example for example in examples):
             labels = np.array([example["next_sentence_label"] for example in examples], dtype=np.int64)

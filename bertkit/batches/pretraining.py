@@ -89,7 +89,8 @@ class PretrainingSource:
         if not len(rows):
             raise IndexError(f"epoch {epoch} has {self.steps(epoch)} batches, no batch {index}")
         a, b = rows["a_length"].astype(np.int64), rows["b_length"].astype(np.int64)
-        masks = self.assembler.masks(a, b, stream(self.seed, f"{self.purpose}/masking", epoch, index))
+        texts = self._tokens(rows) if self.assembler.needs_text else None
+        masks = self.assembler.masks(a, b, stream(self.seed, f"{self.purpose}/masking", epoch, index), texts)
         first, last = len(rows) * rank // world, len(rows) * (rank + 1) // world
         totals = (a + b + 2 + (b > 0))[first:last]
         batches = []
@@ -147,19 +148,9 @@ class PretrainingSource:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__, _said=True)
-        folder = getattr(self.store, "folder", None)
-        if folder is not None:  # a worker maps the files itself; only a store in memory travels whole
-            state["store"] = folder
-        if self.plans is not None:
+        if self.plans is not None:  # a worker maps the file itself, as it does the store's
             state["_plan"] = None
         return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if isinstance(self.store, Path):
-            from bertkit.corpus.store import TokenStore
-
-            self.store = TokenStore.open(self.store)
 
 
 class PretrainingExamples:

@@ -141,7 +141,8 @@ class _Finder:
 
     def _same_single(self, wanted: Wanted, starts: Ints, ends: Ints) -> Bools:
         single = self.text.sentence(starts) == self.text.sentence(ends - 1)
-        return np.equal(single, wanted.single) | (wanted.single < 0)
+        same: Bools = np.equal(single, wanted.single) | (wanted.single < 0)
+        return same
 
     def _other_document(self, wanted: Wanted, starts: Ints, ends: Ints) -> Bools:
         document = self.text.document(starts)

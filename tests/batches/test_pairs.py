@@ -69,7 +69,7 @@ def test_half_of_ten_thousand_pairs_are_next(prose, vocabulary):
 
 def test_a_twin_has_the_length_and_the_borders_of_the_true_rest(prose, vocabulary):
     # A store with enough text has a twin for every pair, so kinds of edges come out equally often under both labels.
-    text, a, n, b, m, label = drawn(prose(2000), vocabulary)
+    text, _, _, b, m, label = drawn(prose(2000), vocabulary)
     for feature in (text.kind(b), text.kind(b + m), (text.sentence(b) == text.sentence(b + m - 1)).astype(int)):
         for value in np.unique(feature):
             rows = label[feature == value]
@@ -135,7 +135,7 @@ def test_only_the_words_give_the_label_away(prose, vocabulary, length, documents
 def test_the_walk_cuts_long_sentences_between_words(make_store, vocabulary):
     # 40 words of two pieces: with room for 13 tokens a unit is 6 words, and no edge stands inside a word.
     store = make_store([[[10, 310] * 40]] * 4)
-    text, a, n, b, m, label = drawn(store, vocabulary, 16, epochs=3)
+    text, a, n, b, m, _ = drawn(store, vocabulary, 16, epochs=3)
     assert np.diff(np.concatenate([[0], text.unit_ends[text.unit_ends <= 80]])).tolist() == [12] * 6 + [8]
     for edge in (a, a + n, b, b + m):
         assert (text.kind(edge) != 2).all()
@@ -154,7 +154,7 @@ def test_documents_of_one_word_take_no_part_and_are_counted(make_store, vocabula
     store = make_store([[[5, 300, 301]], [[6, 7, 8]], [[9]], [[10, 11], [12]]])
     source = PretrainingSource(store, vocabulary, ExampleSettings(), MaskingSettings(), seed=1, batch_size=4)
     assert source.left_out == 2
-    text, a, n, b, m, _ = drawn(store, vocabulary, epochs=20)
+    text, a, _, b, _, _ = drawn(store, vocabulary, epochs=20)
     assert set(text.document(np.concatenate([a, b])).tolist()) == {1, 3}
     assert "2 documents of one word" in "".join(notice.message for notice in heard(source))
 
@@ -218,3 +218,23 @@ def test_runs_hold_every_token_once_and_as_much_as_fits(prose, vocabulary, lengt
     grown = unit - a[following][:-1]
     same = text.document(a[following][:-1]) == text.document(ends)
     assert (grown[same] > length - 2).all(), "a further sentence would have fitted"
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_pairs_of_real_text(real_data):
+    from bertkit.corpus.documents import CorpusSettings, ReadReport, read_documents
+    from bertkit.corpus.store import TokenStore
+    from bertkit.corpus.wordpiece import load_wordpiece
+
+    wordpiece = load_wordpiece(real_data / "data/vocab/bert-base-uncased-vocab.txt", cased=False)
+    files = [real_data / "data/corpora/enwiki-valid.txt"]
+    store = TokenStore.from_documents(read_documents(files, CorpusSettings(), ReadReport()), wordpiece)
+    text, a, n, b, m, label = drawn(store, wordpiece, epochs=8)
+    assert len(label) > 30_000
+    assert abs((label == 0).mean() - 0.5) < 3 * 0.5 / np.sqrt(len(label))
+    area, sigma = given_away(text, a, n, b, m, label)
+    assert abs(area - 0.5) < 4 * sigma, f"{area:.4f}, {(area - 0.5) / sigma:.1f} sigma of {len(label)} pairs"
+    true = label == 0
+    assert uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])) == 0
+    assert (text.document(a) != text.document(b))[~true].all()

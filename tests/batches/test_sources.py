@@ -233,3 +233,22 @@ def test_global_torch_and_numpy_randomness_is_not_touched(prose, vocabulary):
     source_of(prose(10), vocabulary).step(0, 0)
     assert torch.equal(before, torch.random.get_rng_state())
     assert np.array_equal(state, np.random.get_state()[1])
+
+
+def test_a_store_on_disk_travels_as_its_folder(tmp_path, vocabulary):
+    from bertkit.corpus.build import build_stores
+    from bertkit.corpus.documents import CorpusSettings
+    from bertkit.corpus.wordpiece import load_wordpiece
+
+    vocab = tmp_path / "vocab.txt"
+    words = ["low", "lower", "new", "wide", "##st", "##r", "."]
+    vocab.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join(["New low wide. Lower new.\nWidest low newst lower."] * 400))
+    wordpiece = load_wordpiece(vocab, cased=False)
+    store, _, _ = build_stores([text], wordpiece, CorpusSettings(), cache=tmp_path / "cache")
+    source = source_of(store, wordpiece, plans=store.folder / "plans")
+    source.plan(0)
+    travelling = pickle.dumps(source)
+    assert len(travelling) < 4_000 < store.tokens * 2 + len(source.plan(0)) * 22
+    assert sequences(pickle.loads(travelling).step(0, 3)) == sequences(source.step(0, 3))
