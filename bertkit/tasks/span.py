@@ -19,7 +19,8 @@ from bertkit.errors import DataError
 from bertkit.labelled.rows import QuestionRow, RowReport
 from bertkit.labelled.squad import read_predictions, read_squad, squad_records, write_json
 from bertkit.metrics.bootstrap import interval_of_mean
-from bertkit.metrics.squad import question_scores, squad_scores
+from bertkit.metrics.squad import scores_by_question, squad_scores
+from bertkit.notices import say
 from bertkit.packed import PackedSequences
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
 from bertkit.tasks.span_decoding import decode_question
@@ -153,7 +154,7 @@ class Span:
             )
         golds = {row.id: [answer.text for answer in row.answers] for row, _ in kept}
         version = 2 if any(row.impossible or "null_odds" in said.more for row, said in kept) else 1
-        texts = {row.id: str(said.value) for row, said in kept}
+        texts = {row.id: str(said.value) for row, said in kept if said.value is not None}
         values: dict[str, float | None] = dict(squad_scores(golds, texts, version=version))
         odds = {row.id: float(said.more["null_odds"]) for row, said in kept if "null_odds" in said.more}
         if len(odds) == len(kept):
@@ -161,7 +162,7 @@ class Span:
             found = squad_scores(golds, unthresholded, version=2, null_odds=odds)
             values |= {key: value for key, value in found.items() if key.startswith("best_")}
         place = 0 if task.primary == "exact" else 1
-        shares = [100.0 * question_scores(golds[key], texts[key], version=version)[place] for key in golds]
+        shares = [100.0 * pair[place] for pair in scores_by_question(golds, texts, version=version).values()]
         return Scores(
             values={key: value for key, value in values.items() if key != "total"},
             primary=task.primary,
@@ -174,7 +175,7 @@ class Span:
     ) -> list[Path]:
         """The official files: predictions, ``nbest_predictions.json``, and ``null_odds.json`` where "no answer" is an answer."""
         name = task.official.get(part, "predictions.json")
-        written = [write_json(folder / name, {said.id: said.value for said in predictions})]
+        written = [write_json(folder / name, {said.id: said.value for said in predictions if said.value is not None})]
         n_best = {said.id: said.more["nbest"] for said in predictions if "nbest" in said.more}
         odds = {said.id: said.more["null_odds"] for said in predictions if "null_odds" in said.more}
         if n_best:
@@ -184,15 +185,20 @@ class Span:
         return written
 
     def read_official(self, path: Path, rows: Sequence[QuestionRow]) -> list[Prediction]:
-        """Predictions of any system from its official file, one a row; a row that the file lacks gets ``""``.
+        """Predictions of any system from its official file, one a row.
+
+        A question that the file lacks gets None, which is said and scored as wrong, as evaluate-v1.1.py does.
 
         Raises:
-            DataError: The file holds no predictions.
+            DataError: The file holds no predictions, or none for any of the questions.
         """
         found = read_predictions(path)
+        missing = [row.id for row in rows if row.id not in found]
+        if missing and len(missing) == len(rows):
+            raise DataError("The file has a prediction for none of the questions.", where=str(path))
+        if missing:
+            say("missing-predictions", f"{path}: {len(missing)} questions have no prediction, the first is {missing[0]}.")
         return [
-            Prediction(
-                id=row.id, value=found.get(row.id, ""), gold=[answer.text for answer in row.answers] if row.labelled else None
-            )
+            Prediction(id=row.id, value=found.get(row.id), gold=[answer.text for answer in row.answers] if row.labelled else None)
             for row in rows
         ]

@@ -212,6 +212,23 @@ class Tagging:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         return [path]
 
+    def read_official(self, path: Path, rows: Sequence[TaggedRow]) -> list[Prediction]:
+        """Predictions of any system from a CoNLL file, its last column the predicted tags (conlleval's input), one a row.
+
+        Raises:
+            DataError: The file has other words than the rows, or too few sentences.
+        """
+        found, _ = read_conll(path, tagged=True)
+        if len(found) < len(rows):
+            raise DataError(f"The file has {len(found)} sentences, but {len(rows)} are to be scored.", where=str(path))
+        for said, row in zip(found, rows, strict=False):
+            if said.words != row.words:
+                raise DataError(f"The sentence has other words than {row.place or row.id}.", where=str(said.place))
+        return [
+            Prediction(id=row.id, value=list(said.tags or ()), gold=gold, more={"words": list(row.words)})
+            for said, row, gold in zip(found, rows, gold_tags(rows), strict=False)
+        ]
+
 
 def _no_number(row: TaggedRow) -> DataError:
     return DataError(

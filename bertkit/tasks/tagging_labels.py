@@ -40,7 +40,9 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
             names, new_head = match_labels(wanted, model_labels, for_training=True, task=task.name)
         _check(rows, golds, names)
         return Labels(names=names, problem="", new_head=new_head)
-    if not model_labels or (is_generic(model_labels) and not task.labels):
+    if model_labels is None:  # predictions that were given are scored without a model
+        return Labels(names=tuple(wanted), problem="")
+    if is_generic(model_labels) and not task.labels:
         raise ModelError(
             "The model's labels have no names, so they cannot be tags.",
             where="id2label in config.json",

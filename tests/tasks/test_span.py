@@ -16,6 +16,7 @@ from bertkit.errors import DataError, UsageError
 from bertkit.labelled.rows import Answer, QuestionRow
 from bertkit.labelled.squad import read_null_odds, read_predictions
 from bertkit.metrics.squad import squad_scores
+from bertkit.notices import collecting
 from bertkit.tasks.kinds import Labels, Prediction
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.span import Span
@@ -408,6 +409,13 @@ def test_scores_and_official_files(tmp_path: Path) -> None:
     assert read_predictions(paths[0]) == {"a": "The BIG", "b": "paris", "c": "x"}
     back = KIND.read_official(paths[0], rows)
     assert KIND.score(back, rows, TASK, LABELS).values == scores.values
+    paths[0].write_text('{"a": "big"}')
+    with collecting() as heard:
+        back = KIND.read_official(paths[0], rows)
+    assert [notice.kind for notice in heard] == ["missing-predictions"]
+    assert KIND.score(back, rows, TASK, LABELS).values == {"exact": 50.0, "f1": 50.0}
+    with pytest.raises(DataError, match="none of the questions"):
+        KIND.read_official(paths[0], rows[1:])
     with pytest.raises(DataError, match="nothing to score"):
         KIND.score(said[2:], rows[2:], TASK, LABELS)
 

@@ -234,6 +234,7 @@ def test_evaluation_takes_the_models_own_labels_and_refuses_unknown_types() -> N
     assert KIND.labels(rows, TASK, ["O", "I-X"], for_training=False).names == ("O", "I-X")  # a head of IOB1
     with pytest.raises(DataError, match="'B-X' of the word 'a'"):
         KIND.labels(rows, TASK, ["O", "B-Y"], for_training=False)
+    assert KIND.labels(rows, TASK, None, for_training=False).names == ("O", "B-X", "I-X")  # without a model
     with pytest.raises(ModelError, match="no names"):
         KIND.labels(rows, TASK, ["LABEL_0", "LABEL_1"], for_training=False)
     with pytest.raises(DataError, match="no tags to train on"):
@@ -271,6 +272,22 @@ def test_the_predicted_file_is_the_read_one_with_a_column_more(tmp_path: Path, w
     assert path.read_text(encoding="utf-8").split("\n") == [
         "-DOCSTART- -X- -X- O", "", "hello O O", "\u200e B-X O", "a O I-X", "\ufffd I-X O", "na B-Y I-Y", "", "", "", "a O O", ""
     ]  # fmt: skip
+
+
+def test_predictions_of_any_system_are_read_from_their_column(tmp_path: Path) -> None:
+    source, said = tmp_path / "words.txt", tmp_path / "said.txt"
+    source.write_text("a I-X\nna I-X\n\nx O\n")
+    said.write_text("a I-X B-X\nna I-X I-X\n\n\nx O B-Y\n")
+    rows, _ = KIND.read(source, TASK)
+    found = KIND.read_official(said, rows)
+    assert [one.value for one in found] == [["B-X", "I-X"], ["B-Y"]]
+    assert KIND.score(found, rows, TASK, LABELS).values["precision"] == 0.5
+    said.write_text("a O\nx O\n\nx O\n")
+    with pytest.raises(DataError, match="other words"):
+        KIND.read_official(said, rows)
+    said.write_text("a O\nna O\n")
+    with pytest.raises(DataError, match="1 sentences, but 2"):
+        KIND.read_official(said, rows)
 
 
 def test_rows_held_out_of_a_file_are_written_by_themselves(tmp_path: Path) -> None:
