@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from toy_training import EMPTY, KILLED, UNEVEN, Toy, ToyRun, ToySource, train
+from toy_training import EMPTY, KILLED, UNEVEN, Toy, ToyRun, ToySource, start_script, train
 
 from bertkit.errors import CheckpointError
 from bertkit.training.checkpoint import MOMENTS, newest_verified, resume_point
-
-SCRIPT = Path(__file__).parent / "toy_training.py"
-
-
-def run_script(folder: Path, scenario: str, processes: int = 1) -> int:
-    launcher = f"-m torch.distributed.run --standalone --nproc-per-node {processes}".split() if processes > 1 else []
-    done = subprocess.run(
-        [sys.executable, *launcher, str(SCRIPT), str(folder), scenario],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCRIPT.parents[2])},
-        capture_output=True,
-        text=True,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode
 
 
 def log(folder: Path, rank: int = 0) -> list[dict[str, Any]]:
@@ -98,11 +81,11 @@ def test_missing_training_state_names_the_way_out(tmp_path: Path) -> None:
 def test_kill_after_step_7_and_the_same_command_again(tmp_path: Path) -> None:
     train(tmp_path / "whole", **KILLED)
     killed = tmp_path / "killed"
-    assert run_script(killed, "killed") == -signal.SIGKILL
+    assert start_script(killed, "killed") == -signal.SIGKILL
     found, rejected = newest_verified(killed / "checkpoints")
     assert found is not None
     assert (found.step, rejected) == (7, [])
-    assert run_script(killed, "again") == 0
+    assert start_script(killed, "again") == 0
     assert [line["step"] for line in log(killed)] == list(range(1, 16))
     assert losses(killed) == losses(tmp_path / "whole")
     one, other = (load_file(tmp_path / name / "final.safetensors") for name in ("whole", "killed"))
@@ -113,7 +96,7 @@ def test_kill_after_step_7_and_the_same_command_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("processes", [2, 3])
 def test_several_processes_train_like_one(tmp_path: Path, processes: int) -> None:
     """Batches of 7 give uneven shares; batches of 2 over three processes leave one always without a share."""
-    assert run_script(tmp_path, "several", processes) == 0
+    assert start_script(tmp_path, "several", processes) == 0
     for name, options in {"uneven": UNEVEN, "empty": EMPTY}.items():
         train(tmp_path / "one" / name, **options)
         lines, one = log(tmp_path / "one" / name), load_file(tmp_path / "one" / name / "final.safetensors")

@@ -9,6 +9,10 @@ import argparse
 import json
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +26,19 @@ from torch.nn.functional import cross_entropy
 
 from bertkit.batches.loader import iterate
 from bertkit.batches.source import Position
+from bertkit.errors import ResourceError
 from bertkit.randomness import stream
 from bertkit.tasks.losses import LossPart, LossParts
 from bertkit.training.budget import Budget, Clock
 from bertkit.training.checkpoint import Checkpoints, resume_point
 from bertkit.training.device import DeviceSettings, make_accelerator
-from bertkit.training.loop import Loop, prepare
+from bertkit.training.evaluation import collect_outputs, evaluate_losses
+from bertkit.training.loop import Loop, OutOfMemory, prepare
 from bertkit.training.optimizer import OptimizerSettings, make_optimizer
 from bertkit.training.peers import Peers
 from bertkit.training.report import StepReport, TrainState
 from bertkit.training.schedule import Schedule
+from bertkit.training.watch import Watch
 
 WORDS, WIDTH = 11, 8
 
@@ -223,10 +230,92 @@ KILLED: dict[str, Any] = {"source": ToySource(), "steps": 15, "dropout": 0.1}
 EMPTY: dict[str, Any] = {"source": ToySource(samples=5, batch=2, micro=1), "steps": 12}
 
 
+def several_processes_talk(folder: Path) -> dict[str, Any]:
+    """Evaluations, errors, signals and full memory on this process among others."""
+    run = ToyRun.start(folder / "talk", source=ToySource(samples=30, batch=6), steps=10)
+    accelerator, peers, last = run.loop.accelerator, run.peers, run.peers.rank == run.peers.world - 1
+    told: dict[str, Any] = {}
+    for rows, size in ((22, 8), (11, 4), (1, 8)):
+        plan = [list(range(start, min(start + size, rows))) for start in range(0, rows, size)]
+        told[f"{rows}"] = collect_outputs(
+            run.model, plan, lambda n: batch_of(list(n)), lambda model, batch: batch.samples.tolist(), accelerator, peers
+        )
+        mine = [batch_of(numbers) for numbers in plan[peers.rank :: peers.world]]
+        losses = evaluate_losses(run.model, mine, accelerator, peers) or {}
+        told[f"losses {rows}"] = {name: (part.total, part.count, part.correct) for name, part in losses.items()}
+    told["given up"] = evaluate_losses(run.model, [batch_of([1])], accelerator, peers, stop=lambda: 2 if last else 0)
+    try:
+        peers.main_only(no_room)
+    except ResourceError as error:
+        told["error"] = str(error)
+    told["shared"] = peers.main_only(lambda: 7)
+    # A step that does not fit on one process changes no weight on any; then a signal to one ends all, at one step.
+    if last:
+        run.model.register_forward_pre_hook(no_memory)
+    try:
+        next(run.steps())
+    except OutOfMemory as error:
+        told["memory"] = [run.loop.state.step, type(error).__name__]
+    run.model._forward_pre_hooks.clear()
+    run.loop.signal = lambda: 15 if last and run.loop.state.step == 3 else 0
+    list(run.steps())
+    told["stopped"] = [run.loop.state.step, run.loop.state.signal]
+    told["weights"] = {name: each.tolist() for name, each in run.model.state_dict().items()}
+    return told
+
+
+def watch_one_another() -> list[str]:
+    """The last process stops itself until the first has noticed and wakes it."""
+    peers = Peers(make_accelerator(DeviceSettings(device="cpu", precision="fp32", threads=1)))
+    pids = peers.gather_all(os.getpid())
+    told: list[str] = []
+    noticed = threading.Event()
+
+    def lost(words: str) -> None:
+        told.append(words)
+        noticed.set()
+
+    with Watch(peers.rank, peers.world, lost, period=0.2, late=2.0):
+        time.sleep(1.0)
+        if peers.main:
+            noticed.wait(60)
+            os.kill(pids[-1], signal.SIGCONT)
+        else:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        peers.wait()
+    return told
+
+
+def no_room() -> None:
+    raise ResourceError("No room.", where="disk", hint="Make some.")
+
+
+def no_memory(*_: object) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def run_several(folder: Path, scenario: str, processes: int) -> list[dict[str, Any]]:
+    """Runs a scenario of this script under torchrun; what each process found, by rank."""
+    assert start_script(folder, scenario, processes) == 0
+    return [json.loads((folder / f"found-{rank}.json").read_text()) for rank in range(processes)]
+
+
+def start_script(folder: Path, scenario: str, processes: int = 1) -> int:
+    launcher = f"-m torch.distributed.run --standalone --nproc-per-node {processes}".split() if processes > 1 else []
+    done = subprocess.run(
+        [sys.executable, *launcher, __file__, str(folder), scenario],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("scenario", choices=["killed", "again", "several"])
+    parser.add_argument("scenario", choices=["killed", "again", "several", "evaluation", "watch"])
     arguments = parser.parse_args()
     folder = arguments.folder
     if arguments.scenario == "several":
@@ -235,9 +324,15 @@ def main() -> None:
         train(folder / "whole", **RESUMED)
         train(folder / "parts", **RESUMED, stop_at=10)
         train(folder / "parts", **RESUMED)
-        torch.distributed.destroy_process_group()
+    elif arguments.scenario == "evaluation":
+        (folder / f"found-{os.environ['RANK']}.json").write_text(json.dumps(several_processes_talk(folder)))
+    elif arguments.scenario == "watch":
+        told = watch_one_another()
+        (folder / f"found-{os.environ['RANK']}.json").write_text(json.dumps(told))
     else:
         train(folder, **KILLED, save_every=1, die_after=7 if arguments.scenario == "killed" else 0)
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
