@@ -86,6 +86,7 @@ class QuestionRow:
         answers: Gold answers; empty where there is none.
         impossible: True where the file says, or has no answer that says otherwise, that the context does not answer it.
         labelled: False where the file gives neither answers nor is_impossible (a test part).
+        nullable: True where the file says that its questions may have no answer (2.0), whatever this one has.
         title: The article.
         place: Where the row stands.
     """
@@ -96,6 +97,7 @@ class QuestionRow:
     answers: tuple[Answer, ...] = ()
     impossible: bool = False
     labelled: bool = True
+    nullable: bool = False
     title: str = ""
     place: Place = NOWHERE
 

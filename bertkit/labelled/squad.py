@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,8 @@ def _unique(rows: Iterable[QuestionRow], seen: set[str]) -> Iterator[QuestionRow
 
 def _questions(loaded: Any, file: str) -> Iterator[QuestionRow]:
     number = 0
-    for a, article in enumerate(_get(_dict(loaded, file, "the file"), "data", list, file, "")):
+    version_2 = str(_dict(loaded, file, "the file").get("version", "")).lower().removeprefix("v").startswith("2.")
+    for a, article in enumerate(_get(loaded, "data", list, file, "")):
         at = f"data[{a}]"
         title = str(_dict(article, file, at).get("title", ""))
         for p, paragraph in enumerate(_get(article, "paragraphs", list, file, at)):
@@ -148,7 +150,8 @@ def _questions(loaded: Any, file: str) -> Iterator[QuestionRow]:
             for q, qa in enumerate(_get(paragraph, "qas", list, file, here)):
                 number += 1
                 where = f"{here}.qas[{q}]"
-                yield _question(_dict(qa, file, where), context, title, file, where, Place(file, number, "question"))
+                row = _question(_dict(qa, file, where), context, title, file, where, Place(file, number, "question"))
+                yield replace(row, nullable=True) if version_2 else row
 
 
 def _question(qa: Mapping[str, Any], context: str, title: str, file: str, at: str, place: Place) -> QuestionRow:
@@ -173,6 +176,7 @@ def _question(qa: Mapping[str, Any], context: str, title: str, file: str, at: st
         answers=() if flag else tuple(answers),
         impossible=labelled and (flag if flag is not None else not answers),
         labelled=labelled,
+        nullable=flag is not None or (labelled and not answers),
         title=title,
         place=place,
     )

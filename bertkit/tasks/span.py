@@ -24,7 +24,7 @@ from bertkit.notices import say
 from bertkit.packed import PackedSequences
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
 from bertkit.tasks.span_decoding import decode_question
-from bertkit.tasks.span_examples import SpanExample, SpanSettings, encode_questions
+from bertkit.tasks.span_examples import SpanExample, SpanSettings, encode_questions, may_be_null
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
@@ -153,7 +153,7 @@ class Span:
                 "There is nothing to score: no question has a gold answer.", where=rows[0].place.file if rows else None
             )
         golds = {row.id: [answer.text for answer in row.answers] for row, _ in kept}
-        version = 2 if any(row.impossible or "null_odds" in said.more for row, said in kept) else 1
+        version = 2 if may_be_null([row for row, _ in kept]) or any("null_odds" in said.more for _, said in kept) else 1
         texts = {row.id: str(said.value) for row, said in kept if said.value is not None}
         values: dict[str, float | None] = dict(squad_scores(golds, texts, version=version))
         odds = {row.id: float(said.more["null_odds"]) for row, said in kept if "null_odds" in said.more}

@@ -38,13 +38,18 @@ class SpanSettings(KindSettings):
     max_answer_length: int = Field(30, ge=1, description="Tokens of an answer at most.")
     n_best: int = Field(20, ge=1, description="Answers listed in the n-best file for each question.")
     null_answers: bool | None = Field(
-        None, description="Whether a question may have no answer (2.0); unset: where the data have such questions."
+        None, description="Whether a question may have no answer (2.0); unset: where the data say so or have such questions."
     )
     null_threshold: float = Field(0.0, description="Null odds above this give no answer; a difference of logits.")
 
     def answerless(self, rows: Sequence[QuestionRow]) -> bool:
-        """Whether "no answer" is among the answers: as set, else whether any of the rows has none."""
-        return any(row.impossible for row in rows) if self.null_answers is None else self.null_answers
+        """Whether "no answer" is among the answers: as set, else whether the rows come from data where it is."""
+        return may_be_null(rows) if self.null_answers is None else self.null_answers
+
+
+def may_be_null(rows: Sequence[QuestionRow]) -> bool:
+    """Whether rows are scored as 2.0: one has no answer, or their file says that questions may have none."""
+    return any(row.impossible or row.nullable for row in rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +104,7 @@ def encode_questions(
     coverage = Coverage(rows=len(rows))
     report, reach = (
         RowReport(),
-        Reach(settings.max_answer_length, nulls=settings.answerless(rows), version_2=any(row.impossible for row in rows)),
+        Reach(settings.max_answer_length, nulls=settings.answerless(rows), version_2=may_be_null(rows)),
     )
     examples: list[SpanExample] = []
     for number, (row, each, room) in enumerate(zip(rows, tokens, rooms, strict=True)):

@@ -57,6 +57,15 @@ def test_questions_without_an_answer(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_file_of_2_0_says_so_of_all_its_questions(tmp_path: Path) -> None:
+    answers = [{"text": "Paris", "answer_start": 2}]
+    qas = [asked("a", answers=answers), asked("b", answers=answers, is_impossible=False), asked("c", answers=[]), asked("d")]
+    path = written(tmp_path, qas)
+    assert [row.nullable for row in read_squad(path)[0]] == [False, True, True, False]
+    path.write_text(path.read_text().replace('"1.1"', '"v2.0"'))
+    assert all(row.nullable for row in read_squad(path)[0])
+
+
 def row(answers: tuple[Answer, ...], context: str = CONTEXT) -> QuestionRow:
     return QuestionRow(id="q", question="?", context=context, answers=answers)
 

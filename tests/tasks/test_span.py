@@ -327,6 +327,18 @@ def test_null_wins_everywhere(wordpiece: WordPiece) -> None:
     assert [one.value for one in said] == ["is", "is"]
 
 
+def test_data_of_2_0_may_have_no_answer_whatever_the_rows_at_hand_have(wordpiece: WordPiece) -> None:
+    rows = [gold("paris is big", "big", nullable=True)]
+    examples = encoded(rows, wordpiece).examples
+    outputs = flat(examples)
+    outputs[0][0] = 9
+    said = KIND.decode(outputs, examples, rows, LABELS, SpanSettings())
+    assert said[0].value == ""
+    assert KIND.score(said, rows, TASK, LABELS).values["HasAns_exact"] == 0.0
+    # predictions of another system, which has no odds
+    assert "HasAns_exact" in KIND.score([Prediction(id="q", value="big")], rows, TASK, LABELS).values
+
+
 def test_spans_that_are_too_long_do_not_compete(wordpiece: WordPiece) -> None:
     rows = [row(letters(60), identity="none", impossible=True)]
     examples = encoded(rows, wordpiece).examples
