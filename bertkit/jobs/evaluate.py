@@ -185,9 +185,8 @@ def scorer_of(
         problem_type=labels.problem or None,
         must_have_head=must_have_head,
     )
-    model = machine.accelerator.prepare_model(model, evaluation_mode=True)
     return Scorer(
-        model=model,
+        model=model.to(machine.device),  # Accelerate's prepare_model would do no more here, and import torch's sharding for it
         kind=kind,
         task=task,
         labels=labels,

@@ -48,7 +48,7 @@ def masks_of(
     folder = model_folder(model)
     wordpiece = tokenizer_of(folder, cased=cased)
     network, _ = load_model(folder, "masked_lm", must_have_head=True)
-    network = machine.accelerator.prepare_model(network, evaluation_mode=True).eval()
+    network = network.to(machine.device).eval()
     found: list[list[list[tuple[str, float]]]] = []
     for text in texts:
         ids = np.concatenate([[wordpiece.cls_id], wordpiece.encode_masked(text), [wordpiece.sep_id]])

@@ -2,7 +2,8 @@
 
 In come queries, keys and values of packed tokens; out comes the weighted sum. No mask of causes, none across sequences.
 
-Shapes: T tokens, S sequences, h heads, d columns a head; within a group g sequences padded to n tokens.
+Shapes: T tokens, S sequences, h heads, d columns a head, L the longest sequence; within a group g sequences padded to n
+tokens; P rows of all groups together.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bertkit.model.layers import dropout as drop
+from bertkit.model.layers import keep_mask
 from bertkit.packed import PackedSequences
 
-try:  # CUDA builds of torch 2.10 and later have it; older and other builds take the plain path
+try:  # CUDA builds of torch 2.10 and later have it; older and other builds take the other paths
     from torch.nn.attention.varlen import varlen_attn
 except ImportError:  # pragma: no cover
     varlen_attn = None  # type: ignore[assignment, unused-ignore]
 
-_STEP = 16  # tokens: sequences of like length are padded to the longest of their step, at most 15 tokens each
+_STEP = 16  # tokens: sequences of like length are padded to the longest of their step, by at most 15 tokens each
+_NEVER = torch.finfo(torch.float32).min
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Sequences computed together: ``count`` of them over ``length`` columns each; ``mask`` is ``[g, 1, n]``, or None."""
+    """Sequences computed together: ``count`` of them over ``length`` columns each; ``mask`` is ``[g, 1, 1, n]``, or None."""
 
     count: int
     length: int
@@ -38,107 +40,155 @@ class Group:
 class Layout:
     """How a batch's tokens are laid out for the plain path; made once a batch and used by every layer.
 
+    A row is one head of one token, ``[d]``. Rows go straight from the fused product ``[T, 3, h, d]`` to ``[3, g, h, n, d]`` of
+    each group and back, one copy each way.
+
     Attributes:
-        groups: In the order of the padded rows.
-        gather: ``[P]`` int64, each padded row's token (padding repeats a real one), or None where the tokens lie so already.
-        back: ``[T]`` int64, the padded row of each token.
+        groups: In the order of the rows.
+        gather: ``[3·P·h]`` int64, which row of ``[T, 3, h]`` each row takes (padding repeats a real one).
+        scatter: ``[T·3·h]`` int64, where each row of ``[T, 3, h]`` went.
+        spread: ``[P·h]`` int64, which row of ``[T, h]`` each result belongs to.
+        back: ``[T·h]`` int64, where the result of each row of ``[T, h]`` is.
+        padding: The results of no token, int64, or None where there are none.
     """
 
     groups: tuple[Group, ...]
-    gather: Tensor | None
-    back: Tensor | None
+    gather: Tensor
+    scatter: Tensor
+    spread: Tensor
+    back: Tensor
+    padding: Tensor | None
 
 
-def layout_of(packed: PackedSequences) -> Layout:
-    """Groups a batch's sequences by length on the CPU; elsewhere one group, padded to the longest, without asking the device."""
-    if packed.boundaries.device.type == "cpu":
-        return _grouped(packed)
-    counts = packed.boundaries.diff()  # [S]
-    column = torch.arange(packed.longest, device=counts.device)
-    real = column < counts[:, None]  # [S, n]
-    gather = packed.boundaries[:-1, None].long() + torch.where(real, column, 0)  # [S, n]
-    owner = packed.sequence_ids()
-    back = owner * packed.longest + (torch.arange(packed.tokens, device=owner.device) - packed.boundaries.long()[owner])
-    mask = torch.zeros(real.shape, device=real.device).masked_fill(~real, torch.finfo(torch.float32).min)
-    return Layout((Group(packed.sequences, packed.longest, mask[:, None]),), gather.flatten(), back)
-
-
-def _grouped(packed: PackedSequences) -> Layout:
-    lengths = packed.boundaries.diff().long()
+def layout_of(packed: PackedSequences, heads: int) -> Layout | None:
+    """The plan for a batch on the CPU, where sequences of like length are computed together; None for other devices."""
+    if packed.boundaries.device.type != "cpu":
+        return None
+    starts, lengths = packed.boundaries[:-1].long(), packed.boundaries.diff().long()
     steps = torch.div(lengths + _STEP - 1, _STEP, rounding_mode="floor")
-    if bool((lengths == packed.longest).all()):
-        return Layout((Group(packed.sequences, packed.longest, None),), None, None)
-    groups, gathers = [], []
-    back = torch.empty(packed.tokens, dtype=torch.int64)
-    row = 0
+    head = torch.arange(heads)[:, None]  # [h, 1]
+    groups, gathers, spreads, real_rows = [], [], [], []
     for step in sorted(set(steps.tolist())):
-        members = (steps == step).nonzero().flatten()
+        members = steps == step
         own = lengths[members]
         length = int(own.max())
         column = torch.arange(length)
         real = column < own[:, None]  # [g, n]
-        tokens = packed.boundaries[:-1].long()[members][:, None] + torch.where(real, column, 0)
-        rows = row + torch.arange(real.numel()).view_as(real)
-        back[tokens[real]] = rows[real]
-        mask = None if bool(real.all()) else torch.zeros(real.shape).masked_fill(~real, torch.finfo(torch.float32).min)
-        groups.append(Group(len(members), length, None if mask is None else mask[:, None]))
-        gathers.append(tokens.flatten())
-        row += real.numel()
-    return Layout(tuple(groups), torch.cat(gathers), back)
+        token = starts[members][:, None] + torch.where(real, column, 0)  # [g, n]
+        row = token[:, None] * heads + head  # [g, h, n] into [T, h]
+        fused = token[:, None] * 3 * heads + head  # [g, h, n] into [T, 3, h], queries
+        full = bool(real.all())
+        groups.append(
+            Group(len(own), length, None if full else torch.zeros(real.shape).masked_fill(~real, _NEVER)[:, None, None])
+        )
+        gathers += [(fused + part * heads).flatten() for part in range(3)]
+        spreads.append(row.flatten())
+        real_rows.append(real[:, None].expand(row.shape).flatten())
+    gather, spread, is_real = torch.cat(gathers), torch.cat(spreads), torch.cat(real_rows)
+    thrice = torch.cat([part for part in real_rows for _ in range(3)])
+    scatter, back = (
+        torch.empty(packed.tokens * 3 * heads, dtype=torch.int64),
+        torch.empty(packed.tokens * heads, dtype=torch.int64),
+    )
+    scatter[gather[thrice]] = thrice.nonzero().flatten()
+    back[spread[is_real]] = is_real.nonzero().flatten()
+    padding = None if bool(is_real.all()) else (~is_real).nonzero().flatten()
+    return Layout(tuple(groups), gather, scatter, spread, back, padding)
 
 
-class _Spread(torch.autograd.Function):
-    """Tokens ``[T, h, d]`` into padded rows ``[P, h, d]``: a gather forwards and, every token having one row, a gather back."""
+@dataclass(slots=True)
+class _Kept:
+    """What one group's backward pass needs: ``[g·h, n, n]`` each."""
+
+    weights: Tensor
+    keep: Tensor | None
+
+
+def _parts(rows: Tensor, layout: Layout, heads: int, times: int) -> list[tuple[Tensor, ...]]:
+    """Views ``[g·h, n, d]``, ``times`` of them for each group, of rows ``[times·P·h, d]``."""
+    made, start = [], 0
+    for group in layout.groups:
+        size = group.count * heads * group.length
+        views = (rows[start + part * size : start + (part + 1) * size] for part in range(times))
+        made.append(tuple(view.view(group.count * heads, group.length, -1) for view in views))
+        start += times * size
+    return made
+
+
+def _product(a: Tensor, b: Tensor, scale: float, out: Tensor | None = None) -> Tensor:
+    """scale · a b, batched."""
+    if out is None:
+        return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale)
+    return torch.baddbmm(out, a, b, beta=0, alpha=scale, out=out)
+
+
+def _weigh(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    """softmax(q kᵀ / √d), ``[g·h, n, n]``, in fp32 at least."""
+    scores = _product(q, k.transpose(1, 2), q.shape[-1] ** -0.5)
+    scores = scores if scores.dtype == torch.float64 else scores.float()
+    if mask is not None:
+        scores.view(mask.shape[0], -1, *scores.shape[1:]).add_(mask)
+    return scores.softmax(-1)
+
+
+class _Plain(torch.autograd.Function):
+    """Two batched products with a softmax between them, and by hand the way back: a third fewer copies than autograd makes.
+
+    ``[T, 3, h, d]`` in, ``[T, h, d]`` out.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, gather: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(back)
-        return x.index_select(0, gather)
+    def forward(ctx: Any, fused: Tensor, layout: Layout, dropout: float) -> Tensor:
+        tokens, _, heads, width = fused.shape
+        laid = fused.reshape(-1, width).index_select(0, layout.gather)
+        result = laid.new_empty(layout.spread.shape[0], width)
+        kept = []
+        ctx.scale = 1.0
+        for group, (q, k, v), (out,) in zip(
+            layout.groups, _parts(laid, layout, heads, 3), _parts(result, layout, heads, 1), strict=True
+        ):
+            weights = _weigh(q, k, group.mask)
+            keep = None
+            if dropout > 0.0:
+                keep, ctx.scale = keep_mask(weights.shape, dropout, weights.dtype)
+            _product((weights if keep is None else weights * keep).to(v.dtype), v, ctx.scale, out)
+            kept.append(_Kept(weights, keep))
+        ctx.layout, ctx.kept = layout, kept
+        ctx.save_for_backward(laid)
+        return result.index_select(0, layout.back).view(tokens, heads, width)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return grad.index_select(0, *ctx.saved_tensors), None, None
+        layout: Layout = ctx.layout
+        (laid,) = ctx.saved_tensors
+        tokens, heads, width = grad.shape
+        slope = grad.reshape(-1, width).index_select(0, layout.spread)
+        if layout.padding is not None:
+            slope.index_fill_(0, layout.padding, 0.0)
+        made = torch.empty_like(laid)
+        every = (_parts(laid, layout, heads, 3), _parts(slope, layout, heads, 1), _parts(made, layout, heads, 3), ctx.kept)
+        for (q, k, v), (into,), (to_q, to_k, to_v), kept in zip(*every, strict=True):
+            weights, keep = kept.weights, kept.keep
+            used = (weights if keep is None else weights * keep).to(v.dtype)
+            _product(used.transpose(1, 2), into, ctx.scale, to_v)
+            steep = _product(into, v.transpose(1, 2), ctx.scale).to(weights.dtype)
+            if keep is not None:
+                steep.mul_(keep)
+            steep = torch._softmax_backward_data(steep, weights, -1, weights.dtype).to(q.dtype)
+            _product(steep, k, width**-0.5, to_q)
+            _product(steep.transpose(1, 2), q, width**-0.5, to_k)
+        return made.index_select(0, layout.scatter).view(tokens, 3, heads, width), None, None
 
 
-def _spread(x: Tensor, layout: Layout) -> Tensor:
-    return x if layout.gather is None else _Spread.apply(x, layout.gather, layout.back)  # type: ignore[no-untyped-call]
-
-
-def _scores_to_context(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """Two batched products with a softmax between them; each of q, k, v and the result is ``[g, n, h, d]``."""
-    count, length, heads, width = q.shape
-    q, k, v = (x.transpose(1, 2).reshape(count * heads, length, width) for x in (q, k, v))  # [g·h, n, d]
-    scores = torch.baddbmm(q.new_empty(1, 1, 1), q, k.transpose(1, 2), beta=0, alpha=width**-0.5)  # [g·h, n, n]
-    wide = scores if scores.dtype == torch.float64 else scores.float()  # the softmax is in fp32 at least
-    if mask is not None:
-        wide = (wide.view(count, heads, length, length) + mask[:, None].to(wide.dtype)).view_as(scores)
-    weights = wide.softmax(-1)
-    context = torch.bmm(drop(weights, dropout, dropout > 0).to(v.dtype), v)  # [g·h, n, d]
-    return context.view(count, heads, length, width).transpose(1, 2)
-
-
-def _plain(q: Tensor, k: Tensor, v: Tensor, layout: Layout, dropout: float) -> Tensor:
-    heads, width = q.shape[1:]
-    q, k, v = (_spread(x, layout) for x in (q, k, v))  # [P, h, d]
-    parts = []
-    row = 0
-    for group in layout.groups:
-        rows = slice(row, row := row + group.count * group.length)
-        own_q, own_k, own_v = (x[rows].view(group.count, group.length, heads, width) for x in (q, k, v))
-        parts.append(_scores_to_context(own_q, own_k, own_v, group.mask, dropout).reshape(-1, heads, width))
-    whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-    return whole if layout.back is None else whole.index_select(0, layout.back)
-
-
-def _padded(q: Tensor, k: Tensor, v: Tensor, layout: Layout, dropout: float) -> Tensor:
-    """torch's own fused attention on padded sequences, for accelerators where sequences cannot lie end to end."""
-    heads, width = q.shape[1:]
-    (group,) = layout.groups
-    q, k, v = (_spread(x, layout).view(group.count, group.length, heads, width).transpose(1, 2) for x in (q, k, v))
-    allowed = None if group.mask is None else (group.mask == 0)[:, None]  # [g, 1, 1, n]
-    context = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout)
-    whole = context.transpose(1, 2).reshape(-1, heads, width)
-    return whole if layout.back is None else whole.index_select(0, layout.back)
+def _padded(q: Tensor, k: Tensor, v: Tensor, packed: PackedSequences, dropout: float) -> Tensor:
+    """torch's own attention on padded sequences, for accelerators where they cannot lie end to end; never asks the device."""
+    column = torch.arange(packed.longest, device=q.device)
+    real = column < packed.boundaries.diff()[:, None]  # [S, L]
+    token = packed.boundaries[:-1, None].long() + torch.where(real, column, 0)
+    q, k, v = (x[token].transpose(1, 2) for x in (q, k, v))  # [S, h, L, d]
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=real[:, None, None], dropout_p=dropout)
+    owner = packed.sequence_ids()
+    return context.transpose(1, 2)[owner, torch.arange(packed.tokens, device=q.device) - packed.boundaries.long()[owner]]
 
 
 def attend(
@@ -157,25 +207,28 @@ def attend(
     Returns:
         ``[T, h, d]`` in the type of ``v``.
     """
+    return attend_fused(torch.stack([q, k, v], 1), packed, dropout=dropout, layout=layout)
+
+
+def attend_fused(fused: Tensor, packed: PackedSequences, *, dropout: float = 0.0, layout: Layout | None = None) -> Tensor:
+    """:func:`attend` of queries, keys and values that lie together as one product gives them, ``[T, 3, h, d]``."""
+    if fused.device.type == "cpu":
+        layout = layout_of(packed, fused.shape[2]) if layout is None else layout
+        return _Plain.apply(fused, layout, dropout)  # type: ignore[no-untyped-call, no-any-return]
+    q, k, v = fused.unbind(1)
     half = q.dtype in (torch.float16, torch.bfloat16)
     if q.is_cuda and half and dropout == 0.0 and varlen_attn is not None and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256:
         bounds, longest = packed.boundaries, packed.longest
         context: Tensor = varlen_attn(q, k, v, bounds, bounds, longest, longest)  # type: ignore[assignment, unused-ignore]
         return context
-    layout = layout_of(packed) if layout is None else layout
-    if q.device.type == "cuda":
-        return _padded(q, k, v, layout, dropout)
-    return _plain(q, k, v, layout, dropout)
+    return _padded(q, k, v, packed, dropout)
 
 
 def attention_weights(q: Tensor, k: Tensor, packed: PackedSequences) -> Tensor:
     """The weights themselves, ``[S, h, L, L]`` in fp32, zero for padding columns (rows of padding mean nothing)."""
-    owner = packed.sequence_ids()
-    column = torch.arange(packed.tokens, device=owner.device) - packed.boundaries.long()[owner]
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     laid_q, laid_k = (packed.pad(x.to(wide)).transpose(1, 2) for x in (q, k))  # [S, h, L, d]
-    real = torch.zeros(packed.sequences, packed.longest, dtype=torch.bool, device=q.device)
-    real[owner, column] = True
+    real = packed.pad(torch.ones_like(packed.input_ids)) > 0
     scores = laid_q @ laid_k.transpose(2, 3) * q.shape[-1] ** -0.5
     weights: Tensor = scores.masked_fill(~real[:, None, None], torch.finfo(wide).min).softmax(-1)
     return weights * real[:, None, :, None]
