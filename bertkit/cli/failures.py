@@ -22,7 +22,7 @@ def as_error(failure: BaseException) -> BertkitError:
     """The error to tell for any exception, with the exit code that it gives."""
     if isinstance(failure, BertkitError):
         return failure
-    if isinstance(failure, KeyboardInterrupt):
+    if isinstance(failure, KeyboardInterrupt) or type(failure).__name__ == "StopNow":
         return Terminated("Terminated.") if getattr(failure, "exit_code", 130) == 143 else Stopped("Interrupted.")
     # Typer's own classes moved between its versions: usage errors are known by what they can do.
     if hasattr(failure, "format_message") and hasattr(failure, "exit_code"):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from bertkit.cli.failures import as_error, traceback_wanted
-from bertkit.cli.session import SCHEMA, Session, opened
+from bertkit.cli.session import SCHEMA, Passing, Session, opened
 from bertkit.errors import BertkitError, InputError, MissingError, Stopped, UsageError
 
 
@@ -38,16 +38,22 @@ def _attempt(session: Session) -> int:
     except BrokenPipeError:
         raise
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # Typer's way of saying so
+            raise stop.__context__ from None
         return stop.code if isinstance(stop.code, int) else 1
     except BaseException as failure:
         if traceback_wanted():
             import traceback
 
             traceback.print_exc(file=session.stderr)
-        error = as_error(failure)
-        code = getattr(failure, "exit_code", error.exit_code) if isinstance(failure, KeyboardInterrupt) else error.exit_code
-        _tell(session, error, code)
-        return code
+        cause = failure.failure if isinstance(failure, Passing) else failure
+        if isinstance(cause, BrokenPipeError):
+            raise cause from None
+        error = as_error(cause)
+        _tell(session, error, error.exit_code)
+        return error.exit_code
+    if session.path is not None:
+        print(session.path, file=session.stdout)
     if session.json:
         from bertkit import __version__
 

@@ -28,6 +28,7 @@ class Session:
         json: Exactly one JSON object goes to stdout.
         quiet: Only the output's path goes to stdout.
         stdout: The real one; ``sys.stdout`` leads to stderr while a job works, so that no library's print mixes in.
+        path: What ``-q`` prints.
         report: The JSON object of a command that came to its end.
     """
 
@@ -42,12 +43,21 @@ class Session:
         self.stderr: TextIO = sys.stderr
         self.stop = Stop()
         self.started = time.monotonic()
+        self.path: str | None = None
         self.report: dict[str, Any] | None = None
 
     @property
     def line(self) -> str:
         """The command line, as it could be typed again, without anything that looks like a secret."""
         return _SECRET.sub("***", shlex.join(["bertkit", *self.argv]))
+
+
+class Passing(Exception):
+    """Carries a failure of a job past Typer; ``failure`` is what to tell."""
+
+    def __init__(self, failure: BaseException) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 _current: list[Session] = []
@@ -76,7 +86,10 @@ def perform(command: str, job: Callable[[Console], Outcome], *, quiet: bool = Fa
         quiet=quiet, json=session.json, stdout=session.stdout, stderr=session.stderr, stop=session.stop, line=session.line
     )
     with contextlib.redirect_stdout(session.stderr), console.hearing():
-        outcome = job(console)
+        try:
+            outcome = job(console)
+        except (KeyboardInterrupt, OSError, EOFError) as failure:  # Typer would make an exit of its own of these
+            raise Passing(failure) from failure
     for notice in outcome.warnings:
         console.notice(notice)
     fixed = {
@@ -92,4 +105,4 @@ def perform(command: str, job: Callable[[Console], Outcome], *, quiet: bool = Fa
     }
     session.report = {**fixed, **{name: value for name, value in outcome.extra.items() if name not in fixed}}
     if quiet and not session.json and outcome.output is not None and console.first:
-        print(clean(outcome.output), file=session.stdout, flush=True)
+        session.path = clean(outcome.output)

@@ -18,8 +18,11 @@ from bertkit.errors import Stopped, Terminated
 _EXIT = {signal.SIGINT: Stopped.exit_code, signal.SIGTERM: Terminated.exit_code}
 
 
-class StopNow(KeyboardInterrupt):
-    """A signal that nobody deferred, or the second one: unwinds at once. ``exit_code`` is 130 or 143."""
+class StopNow(BaseException):
+    """A signal that nobody deferred, or the second one: unwinds at once. ``exit_code`` is 130 or 143.
+
+    No KeyboardInterrupt, which libraries catch and turn into what they like.
+    """
 
     def __init__(self, exit_code: int) -> None:
         super().__init__()
