@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from bertkit.jobs.start import Machine
 from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold
-from bertkit.tasks.kinds import Kind, Prediction, Scores
+from bertkit.tasks.kinds import Kind, Labels, Prediction, Scores
 from bertkit.tasks.models import load_model
 from bertkit.tasks.predictions import by_id, read_predictions, write_predictions
 from bertkit.tasks.task import Task
@@ -42,7 +43,7 @@ def evaluate(settings: EvalSettings, console: Console) -> Outcome:
         first = next(iter(parts))
         parts = {first: parts[first]}
         labels = kind.labels(parts[first].rows, task, None, for_training=False)
-        predictions = {first: given_predictions(kind, Path(str(settings.predictions)), parts[first])}
+        predictions = {first: given_predictions(kind, Path(str(settings.predictions)), parts[first], task, labels)}
     else:
         scorer = scorer_of(model, settings, task, kind, next(iter(parts.values())), machine)
         labels = scorer.labels
@@ -76,21 +77,23 @@ def chosen_model(settings: Any) -> Path:
     return found
 
 
-def given_predictions(kind: Kind, path: Path, part: TaskPart) -> list[Prediction]:
+def given_predictions(kind: Kind, path: Path, part: TaskPart, task: Task, labels: Labels) -> list[Prediction]:
     """Predictions of any system, one a row: bertkit's own JSON lines, or the official scorer's format.
 
     Raises:
         DataError: The file has no prediction for a row, or is of no known form (exit 3).
     """
     if path.suffix != ".jsonl":
-        return kind.read_official(path, part.rows)
+        return kind.read_official(path, part.rows, task, labels)
     found = by_id(read_predictions(path))
     missing = [row for row in part.rows if row.id not in found]
     if missing:
         raise DataError(
             f"{len(missing)} of {len(part.rows)} rows have no prediction, the first is {missing[0].id!r}.", where=str(path)
         )
-    return [found[row.id] for row in part.rows]
+    # The gold is the data's: the file may stem from a part that had none.
+    golds = kind.golds(part.rows, labels)
+    return [replace(found[row.id], gold=gold) for row, gold in zip(part.rows, golds, strict=True)]
 
 
 def predict_part(scorer: Scorer, part: TaskPart, folder: Path, settings: Any, console: Console) -> list[Prediction]:

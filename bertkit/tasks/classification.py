@@ -19,6 +19,7 @@ from bertkit.labelled.glue import read_glue
 from bertkit.labelled.rows import RowReport, TextRow
 from bertkit.labelled.tables import columns_of, read_table, rows_from_records
 from bertkit.notices import say
+from bertkit.tasks.glue_files import read_answers
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores
 from bertkit.tasks.label_scores import score_labels
 from bertkit.tasks.matching import in_order, is_generic, match_labels
@@ -131,6 +132,10 @@ class Classification:
         """The task's figures: see :func:`bertkit.tasks.label_scores.score_labels`."""
         return score_labels(predictions, rows, task, labels, seed=seed)
 
+    def golds(self, rows: Sequence[TextRow], labels: Labels) -> list[Any]:
+        """Names in the head's spelling, or numbers."""
+        return [_gold(row, labels) for row in rows]
+
     def write_official(
         self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TextRow], task: Task, part: str
     ) -> list[Path]:
@@ -145,6 +150,49 @@ class Classification:
         lines = [f"{row}\t{numbers.get(p.value, p.value)}" for row, p in enumerate(predictions)]
         path.write_text("\n".join(["index\tprediction", *lines]) + "\n", encoding="utf-8", newline="\n")
         return [path]
+
+    def read_official(self, path: Path, rows: Sequence[TextRow], task: Task, labels: Labels) -> list[Prediction]:
+        """Predictions of any system from GLUE's file, one a row: see :func:`bertkit.tasks.glue_files.read_answers`.
+
+        Raises:
+            MissingError: There is no such file (exit 4).
+            DataError: It is no such file, lacks a row, or names no label (exit 3), with the line.
+        """
+        read = read_answers(path, [row.id for row in rows])
+        return [
+            Prediction(id=row.id, value=_answer(text, labels, task, where), gold=_gold(row, labels))
+            for row, (text, where) in zip(rows, read, strict=True)
+        ]
+
+
+def _answer(text: str, labels: Labels, task: Task, where: str) -> Any:
+    """A prediction as it is spelled in a file: a name, or the number of a class in the task's order."""
+    if labels.problem == "regression":
+        try:
+            number = float(text)
+        except ValueError:
+            number = float("nan")
+        if not np.isfinite(number):
+            raise DataError(f"The prediction {text!r} is no number.", where=where)
+        return number
+    names = [part for part in text.split(",") if part] if labels.problem == "multi_label_classification" else [text]
+    found = []
+    for name in names:
+        known = labels.number(name)
+        if known is not None:
+            found.append(labels.names[known])
+        elif name.isdecimal() and name.isascii() and int(name) < len(task.labels):
+            found.append(task.labels[int(name)])
+        else:
+            raise DataError(f"The prediction {name!r} is none of {', '.join(labels.names[:20])}.", where=where)
+    return found if labels.problem == "multi_label_classification" else found[0]
+
+
+def _gold(row: TextRow, labels: Labels) -> Any:
+    if row.label is None or labels.problem == "regression":
+        return row.label
+    spelled = _spelled(row, labels)
+    return [name for name in labels.names if name in spelled] if labels.problem == "multi_label_classification" else spelled[0]
 
 
 def _one_output(model_labels: Sequence[str] | None, task: Task, for_training: bool) -> Labels:
@@ -184,21 +232,19 @@ def _prediction(row: TextRow, value: np.ndarray | None, labels: Labels) -> Predi
     if value is None or not np.isfinite(value).all():
         raise DataError("The model's output for this row is not a number.", where=str(row.place) or f"row {row.id}")
     if labels.problem == "regression":
-        return Prediction(id=row.id, value=float(value[0]), gold=row.label)
+        return Prediction(id=row.id, value=float(value[0]), gold=_gold(row, labels))
     if labels.problem == "multi_label_classification":
         shares = 1 / (1 + np.exp(-value))
         chosen = [name for name, share in zip(labels.names, shares, strict=True) if share > 0.5]
-        gold = None if row.label is None else [name for name in labels.names if name in _spelled(row, labels)]
-        return Prediction(id=row.id, value=chosen, gold=gold, more={"probabilities": _by_name(labels, shares)})
+        return Prediction(id=row.id, value=chosen, gold=_gold(row, labels), more={"probabilities": _by_name(labels, shares)})
     shares = np.exp(value - value.max())
     shares /= shares.sum()
     best = int(value.argmax())
-    gold_name = None if row.label is None else next(iter(_spelled(row, labels)))
     return Prediction(
         id=row.id,
         value=labels.names[best],
         score=float(shares[best]),
-        gold=gold_name,
+        gold=_gold(row, labels),
         more={"probabilities": _by_name(labels, shares)},
     )
 

@@ -273,10 +273,23 @@ class Kind(Protocol):
         """
         ...
 
+    def golds(self, rows: Sequence[Any], labels: Labels) -> list[Any]:
+        """Each row's gold in the form of a prediction's value (a list of texts for spans); None where it has none."""
+        ...
+
     def write_official(
         self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[Any], task: Task, part: str
     ) -> list[Path]:
         """Prediction files in the official scorer's format."""
+        ...
+
+    def read_official(self, path: Path, rows: Sequence[Any], task: Task, labels: Labels) -> list[Prediction]:
+        """Predictions of any system from a file in the official scorer's format, one a row, in row order.
+
+        Raises:
+            MissingError: There is no such file (exit 4).
+            DataError: The file is of no such form, or does not fit the rows (exit 3).
+        """
         ...
 
 

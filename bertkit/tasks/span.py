@@ -92,8 +92,11 @@ class Span:
     def labels(
         self, rows: Sequence[QuestionRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool
     ) -> Labels:
-        """No names: the head's two outputs are start and end, and what a config calls them means nothing."""
-        return Labels(names=(), problem="", new_head=for_training and model_labels is None)
+        """No names: the head's two outputs are start and end, and what a config calls them means nothing.
+
+        So a model that has the head keeps it in training, whether or not its config names labels (transformers' does not).
+        """
+        return Labels(names=(), problem="")
 
     def encode(
         self,
@@ -170,6 +173,10 @@ class Span:
             interval=interval_of_mean(np.array(shares), seed=seed),
         )
 
+    def golds(self, rows: Sequence[QuestionRow], labels: Labels) -> list[Any]:
+        """The answers' texts."""
+        return [[answer.text for answer in row.answers] if row.labelled else None for row in rows]
+
     def write_official(
         self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[QuestionRow], task: Task, part: str
     ) -> list[Path]:
@@ -184,7 +191,7 @@ class Span:
             written.append(write_json(folder / "null_odds.json", odds))
         return written
 
-    def read_official(self, path: Path, rows: Sequence[QuestionRow]) -> list[Prediction]:
+    def read_official(self, path: Path, rows: Sequence[QuestionRow], task: Task, labels: Labels) -> list[Prediction]:
         """Predictions of any system from its official file, one a row.
 
         A question that the file lacks gets None, which is said and scored as wrong, as evaluate-v1.1.py does.
@@ -198,7 +205,5 @@ class Span:
             raise DataError("The file has a prediction for none of the questions.", where=str(path))
         if missing:
             say("missing-predictions", f"{path}: {len(missing)} questions have no prediction, the first is {missing[0]}.")
-        return [
-            Prediction(id=row.id, value=found.get(row.id), gold=[answer.text for answer in row.answers] if row.labelled else None)
-            for row in rows
-        ]
+        golds = self.golds(rows, labels)
+        return [Prediction(id=row.id, value=found.get(row.id), gold=gold) for row, gold in zip(rows, golds, strict=True)]

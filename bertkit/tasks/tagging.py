@@ -18,7 +18,7 @@ from torch import Tensor
 from bertkit.errors import DataError
 from bertkit.labelled.conll import conll_records, read_conll, row_lines, tagged_lines
 from bertkit.labelled.rows import RowReport, TaggedRow
-from bertkit.labelled.tags import recognise
+from bertkit.labelled.tags import recognise, to_iob2
 from bertkit.metrics.entities import entity_intervals, entity_scores
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
@@ -183,6 +183,10 @@ class Tagging:
         plain = scheme_of(rows) == "plain"
         scores = entity_scores(golds, founds)
         values = scores.metrics()
+        raw = [(row.tags, said.more["as_given"]) for row, said in zip(rows, predictions, strict=True) if "as_given" in said.more]
+        if len(raw) == len(rows):  # both sides are in the file's own scheme: conlleval compares the tags as they stand
+            pairs = [pair for gold, said in raw if gold is not None for pair in zip(gold, said, strict=True)]
+            values["accuracy"] = sum(gold == said for gold, said in pairs) / len(pairs)
         if plain:
             values = {name: value if name == "accuracy" else None for name, value in values.items()}
         for name, counts in ({} if plain else scores.types).items():
@@ -196,6 +200,10 @@ class Tagging:
             examples=len(kept),
             interval=None if values[task.primary] is None else entity_intervals(golds, founds, task.primary, seed=seed),
         )
+
+    def golds(self, rows: Sequence[TaggedRow], labels: Labels) -> list[Any]:
+        """The tags as IOB2."""
+        return list(gold_tags(rows))
 
     def write_official(
         self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], task: Task, part: str
@@ -212,21 +220,35 @@ class Tagging:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         return [path]
 
-    def read_official(self, path: Path, rows: Sequence[TaggedRow]) -> list[Prediction]:
-        """Predictions of any system from a CoNLL file, its last column the predicted tags (conlleval's input), one a row.
+    def read_official(self, path: Path, rows: Sequence[TaggedRow], task: Task, labels: Labels) -> list[Prediction]:
+        """Predictions of any system, one a row: conlleval's columns (the predicted tag last), or a tag alone on each line.
 
         Raises:
-            DataError: The file has other words than the rows, or too few sentences.
+            DataError: The file has other words or other counts of words than the rows, or other sentences.
         """
-        found, _ = read_conll(path, tagged=True)
+        found, _ = read_conll(path)
         if len(found) < len(rows):
             raise DataError(f"The file has {len(found)} sentences, but {len(rows)} are to be scored.", where=str(path))
+        if len(found) > len(rows):
+            say("more-predictions", f"{path}: of its {len(found)} sentences only the first {len(rows)} are scored.")
+        bare = all(said.tags is None for said in found)
+        given = [said.words if bare else said.tags or () for said in found[: len(rows)]]
         for said, row in zip(found, rows, strict=False):
-            if said.words != row.words:
+            if len(said.words) != len(row.words):
+                counts = f"{len(said.words)} words, but {row.place or f'sentence {row.id}'} has {len(row.words)}"
+                raise DataError(f"The sentence has {counts}.", where=str(said.place))
+            if not bare and said.words != row.words:
                 raise DataError(f"The sentence has other words than {row.place or row.id}.", where=str(said.place))
+        # Of a file in IOB1 or IOBES the predictions are taken to be so, too, unless they are plainly IOB2.
+        own = scheme_of(rows) in ("IOB1", "IOBES") and recognise(given)[0] != "IOB2"
         return [
-            Prediction(id=row.id, value=list(said.tags or ()), gold=gold, more={"words": list(row.words)})
-            for said, row, gold in zip(found, rows, gold_tags(rows), strict=False)
+            Prediction(
+                id=row.id,
+                value=to_iob2(tags) if own else list(tags),
+                gold=gold,
+                more={"words": list(row.words)} | ({"as_given": list(tags)} if own else {}),
+            )
+            for tags, row, gold in zip(given, rows, gold_tags(rows), strict=True)
         ]
 
 

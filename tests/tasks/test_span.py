@@ -419,15 +419,15 @@ def test_scores_and_official_files(tmp_path: Path) -> None:
     paths = KIND.write_official(tmp_path, said, rows, TASK, "validation")
     assert [path.name for path in paths] == ["predictions.json", "nbest_predictions.json"]
     assert read_predictions(paths[0]) == {"a": "The BIG", "b": "paris", "c": "x"}
-    back = KIND.read_official(paths[0], rows)
+    back = KIND.read_official(paths[0], rows, TASK, LABELS)
     assert KIND.score(back, rows, TASK, LABELS).values == scores.values
     paths[0].write_text('{"a": "big"}')
     with collecting() as heard:
-        back = KIND.read_official(paths[0], rows)
+        back = KIND.read_official(paths[0], rows, TASK, LABELS)
     assert [notice.kind for notice in heard] == ["missing-predictions"]
     assert KIND.score(back, rows, TASK, LABELS).values == {"exact": 50.0, "f1": 50.0}
     with pytest.raises(DataError, match="none of the questions"):
-        KIND.read_official(paths[0], rows[1:])
+        KIND.read_official(paths[0], rows[1:], TASK, LABELS)
     with pytest.raises(DataError, match="nothing to score"):
         KIND.score(said[2:], rows[2:], TASK, LABELS)
 

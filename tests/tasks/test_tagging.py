@@ -279,15 +279,15 @@ def test_predictions_of_any_system_are_read_from_their_column(tmp_path: Path) ->
     source.write_text("a I-X\nna I-X\n\nx O\n")
     said.write_text("a I-X B-X\nna I-X I-X\n\n\nx O B-Y\n")
     rows, _ = KIND.read(source, TASK)
-    found = KIND.read_official(said, rows)
+    found = KIND.read_official(said, rows, TASK, LABELS)
     assert [one.value for one in found] == [["B-X", "I-X"], ["B-Y"]]
     assert KIND.score(found, rows, TASK, LABELS).values["precision"] == 0.5
     said.write_text("a O\nx O\n\nx O\n")
     with pytest.raises(DataError, match="other words"):
-        KIND.read_official(said, rows)
+        KIND.read_official(said, rows, TASK, LABELS)
     said.write_text("a O\nna O\n")
     with pytest.raises(DataError, match="1 sentences, but 2"):
-        KIND.read_official(said, rows)
+        KIND.read_official(said, rows, TASK, LABELS)
 
 
 def test_rows_held_out_of_a_file_are_written_by_themselves(tmp_path: Path) -> None:
