@@ -8,7 +8,9 @@ tokens; P rows of all groups together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,11 +19,6 @@ from torch import Tensor
 
 from bertkit.model.layers import keep_mask
 from bertkit.packed import PackedSequences
-
-try:  # CUDA builds of torch 2.10 and later have it; older and other builds take the other paths
-    from torch.nn.attention.varlen import varlen_attn
-except ImportError:  # pragma: no cover
-    varlen_attn = None  # type: ignore[assignment, unused-ignore]
 
 _STEP = 16  # tokens: sequences of like length are padded to the longest of their step, by at most 15 tokens each
 _NEVER = torch.finfo(torch.float32).min
@@ -191,6 +188,16 @@ def _padded(q: Tensor, k: Tensor, v: Tensor, packed: PackedSequences, dropout: f
     return context.transpose(1, 2)[owner, torch.arange(packed.tokens, device=q.device) - packed.boundaries.long()[owner]]
 
 
+@cache
+def _end_to_end() -> Callable[..., Any] | None:
+    """torch's variable-length attention, or None where this torch has none; only CUDA asks: it loads torch's compiler (5 s)."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    return varlen_attn
+
+
 def attend(
     q: Tensor, k: Tensor, v: Tensor, packed: PackedSequences, *, dropout: float = 0.0, layout: Layout | None = None
 ) -> Tensor:
@@ -217,15 +224,16 @@ def attend_fused(fused: Tensor, packed: PackedSequences, *, dropout: float = 0.0
         return _Plain.apply(fused, layout, dropout)  # type: ignore[no-untyped-call, no-any-return]
     q, k, v = fused.unbind(1)
     half = q.dtype in (torch.float16, torch.bfloat16)
-    if q.is_cuda and half and dropout == 0.0 and varlen_attn is not None and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256:
+    if q.is_cuda and half and dropout == 0.0 and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256 and (kernel := _end_to_end()):
         bounds, longest = packed.boundaries, packed.longest
-        context: Tensor = varlen_attn(q, k, v, bounds, bounds, longest, longest)  # type: ignore[assignment, unused-ignore]
+        context: Tensor = kernel(q, k, v, bounds, bounds, longest, longest)
         return context
     return _padded(q, k, v, packed, dropout)
 
 
-def attention_weights(q: Tensor, k: Tensor, packed: PackedSequences) -> Tensor:
+def attention_weights(fused: Tensor, packed: PackedSequences) -> Tensor:
     """The weights themselves, ``[S, h, L, L]`` in fp32, zero for padding columns (rows of padding mean nothing)."""
+    q, k, _ = fused.unbind(1)
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     laid_q, laid_k = (packed.pad(x.to(wide)).transpose(1, 2) for x in (q, k))  # [S, h, L, d]
     real = packed.pad(torch.ones_like(packed.input_ids)) > 0

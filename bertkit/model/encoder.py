@@ -18,9 +18,9 @@ from torch.utils.checkpoint import checkpoint
 
 from bertkit.errors import InputError
 from bertkit.model.activations import activation
-from bertkit.model.attention import Layout, attend, attention_weights, layout_of
+from bertkit.model.attention import Layout, attend_fused, attention_weights, layout_of
 from bertkit.model.config import EncoderConfig
-from bertkit.model.layers import Embedding, Linear, draw_weights, dropout
+from bertkit.model.layers import Embedding, Linear, add_dropped, draw_weights, dropout
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 
@@ -100,21 +100,20 @@ class Layer(nn.Module):
         self.down = Linear(inner, width)
         self.norm = nn.LayerNorm(width, eps=epsilon)
 
-    def parts(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values, each ``[T, h, d]``."""
-        q, k, v = self.qkv(states).view(states.shape[0], 3, self.heads, -1).unbind(1)
-        return q, k, v
+    def fused(self, states: Tensor) -> Tensor:
+        """Queries, keys and values, ``[T, 3, h, d]``."""
+        return self.qkv(states).view(states.shape[0], 3, self.heads, -1)  # type: ignore[no-any-return]
 
     def context(self, states: Tensor, packed: PackedSequences, layout: Layout | None) -> Tensor:
         """``[T, H]``: what each token gathers from its sequence."""
         share = self.attention_dropout if self.training else 0.0
-        return attend(*self.parts(states), packed, dropout=share, layout=layout).reshape(states.shape)
+        return attend_fused(self.fused(states), packed, dropout=share, layout=layout).reshape(states.shape)
 
     def finish(self, context: Tensor, states: Tensor) -> Tensor:
         """The rest of the layer, which knows no sequence: any selection of tokens may go through it."""
-        states = self.mix_norm(states + dropout(self.mix(context), self.dropout, self.training))
+        states = self.mix_norm(add_dropped(states, self.mix(context), self.dropout, self.training))
         inner = self.act(self.up(states))
-        return self.norm(states + dropout(self.down(inner), self.dropout, self.training))  # type: ignore[no-any-return]
+        return self.norm(add_dropped(states, self.down(inner), self.dropout, self.training))  # type: ignore[no-any-return]
 
     def forward(self, states: Tensor, packed: PackedSequences, layout: Layout | None) -> Tensor:
         """``[T, H]`` to ``[T, H]``."""
@@ -158,7 +157,7 @@ class Encoder(nn.Module):
         save_memory: bool = False,
     ) -> None:
         super().__init__()
-        self.vocab_size, self.width, self.pad_id = vocab_size, width, pad_id
+        self.vocab_size, self.width, self.heads, self.pad_id = vocab_size, width, heads, pad_id
         self.dropout, self.save_memory = dropout, save_memory
         self.words = Embedding(padded_vocabulary(vocab_size), width)
         self.positions = Embedding(positions, width)
@@ -235,7 +234,7 @@ class Encoder(nn.Module):
 
     def begin(self, packed: PackedSequences) -> Hidden:
         """The states, with the last layer left for :class:`Hidden` to finish where a head asks."""
-        layout = layout_of(packed)
+        layout = layout_of(packed, self.heads)
         states = self.embed(packed)
         for layer in self.layers[:-1]:
             states = self._run_part(layer, states, packed, layout)
@@ -282,13 +281,13 @@ class Encoder(nn.Module):
                     f"The batch has {packed.shape[1]} columns, but the model has {self.positions.num_embeddings} positions."
                 )
             packed = PackedSequences.from_padded(packed, attention_mask, token_type_ids)
-        layout = layout_of(packed)
+        layout = layout_of(packed, self.heads)
         states = self.embed(packed)
         passed, weights = [states], []
         for layer in self.layers:
             assert isinstance(layer, Layer)
             if attentions:
-                weights.append(attention_weights(*layer.parts(states)[:2], packed))
+                weights.append(attention_weights(layer.fused(states), packed))
             states = self._run_part(layer, states, packed, layout)
             passed.append(states)
         return Hidden(

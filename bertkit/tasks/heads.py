@@ -193,7 +193,7 @@ class Classification(Head):
 
 
 class Tagging(Head):
-    """A tag a word. Batch: ``positions`` ``[W]`` int64, words' first pieces in the whole batch; ``labels`` ``[W]`` int64."""
+    """A tag a word. Batch: ``label_positions`` ``[W]`` int64, words' first pieces in the batch; ``labels`` ``[W]`` int64."""
 
     architecture = "BertForTokenClassification"
     on_tokens = True
@@ -210,7 +210,7 @@ class Tagging(Head):
 
     def losses(self, hidden: Hidden, batch: Any) -> LossParts:
         """``tagging``."""
-        return {"tagging": cross_entropy(self.outputs(hidden, batch.positions), batch.labels)}
+        return {"tagging": cross_entropy(self.outputs(hidden, batch.label_positions), batch.labels)}
 
 
 class Span(Head):

@@ -50,31 +50,32 @@ class _Chunked(torch.autograd.Function):
             matrix, offset, low = words.to(kind), bias.to(kind), states.to(kind)
             total = wide(states.new_zeros(()))
             correct = labels.new_zeros(())
-            into_states = torch.zeros_like(states)
-            into_words = torch.zeros_like(words)
-            into_bias = torch.zeros_like(bias)
+            into_states, into_bias = torch.zeros_like(states), torch.zeros_like(bias)
+            into_words: Tensor | None = None
             rows = max(1, chunk // words.shape[0])
             for start in range(0, labels.shape[0], rows):
                 here = slice(start, start + rows)
-                logits = wide(F.linear(low[here], matrix, offset))  # [c, V']
+                # The bias is added afterwards: as a part of the product it would be copied over the result beforehand.
+                logits = wide(torch.mm(low[here], matrix.t()).add_(offset))  # [c, V']
                 if size < words.shape[0]:
                     logits[:, size:] = -torch.inf
                 own = labels[here, None]
-                best, place = logits.max(1, keepdim=True)
-                chosen = logits.gather(1, own)
+                best, chosen = logits.amax(1, keepdim=True), logits.gather(1, own)
                 slope = torch.softmax(logits, 1)  # [c, V']
                 # The largest probability is at least 1/V, so its logarithm is safe where that of the label's may not be.
-                total += (best - slope.gather(1, place).log() - chosen).sum()
-                correct += (place == own).sum()
+                total += (best - slope.amax(1, keepdim=True).log() - chosen).sum()
+                correct += (chosen == best).sum()
                 slope.scatter_add_(1, own, slope.new_full(own.shape, -1.0))
                 into_bias += slope.sum(0)
                 thin = slope.to(kind)
                 into_states[here] = thin @ matrix
-                if kind == words.dtype:
+                if into_words is None:
+                    into_words = torch.mm(thin.t(), low[here]).to(words.dtype)
+                elif kind == words.dtype:
                     into_words.addmm_(thin.t(), low[here])
                 else:
                     into_words += thin.t() @ low[here]
-        ctx.gradients = into_states, into_words, into_bias
+        ctx.gradients = into_states, torch.zeros_like(words) if into_words is None else into_words, into_bias
         ctx.mark_non_differentiable(correct)
         return total, correct
 

@@ -117,7 +117,7 @@ def batch(head: str, lengths: list[int], *, vocab: int, types: int, seed: int = 
     elif head == "classification":
         ours.labels = labels["labels"] = kinds
     elif head == "tagging":
-        ours.positions, ours.labels, labels["labels"] = chosen, tags, spread(tags)
+        ours.label_positions, ours.labels, labels["labels"] = chosen, tags, spread(tags)
     elif head == "span":
         ours.starts, ours.ends = starts, ends
         labels = {"start_positions": starts, "end_positions": ends}

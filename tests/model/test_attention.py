@@ -42,13 +42,12 @@ def test_attend_is_the_formula_over_the_block_diagonal(lengths: tuple[int, ...])
         torch.testing.assert_close(own, other, rtol=1e-12, atol=1e-12)
 
 
-def test_equal_lengths_are_a_view_and_others_pad_to_steps() -> None:
-    assert layout_of(pack(9, 9, 9)).gather is None
-    layout = layout_of(pack(33, 16, 1, 17, 40))
-    assert [(g.count, g.length) for g in layout.groups] == [(2, 16), (1, 17), (2, 40)]
-    assert layout.gather is not None
-    assert layout.back is not None
-    assert torch.equal(layout.gather[layout.back], torch.arange(107))
+def test_sequences_of_like_length_are_computed_together() -> None:
+    layout = layout_of(pack(33, 16, 1, 17, 40), 2)
+    assert layout is not None
+    assert [(g.count, g.length, g.mask is None) for g in layout.groups] == [(2, 16, False), (1, 17, True), (2, 40, False)]
+    assert torch.equal(layout.spread[layout.back], torch.arange(107 * 2))
+    assert torch.equal(layout.gather[layout.scatter], torch.arange(107 * 3 * 2))
 
 
 def test_a_sequence_does_not_depend_on_its_company() -> None:
