@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import BertkitError, MissingError, ModelError
@@ -78,9 +80,6 @@ def _from_hub(name: str) -> Path:
 
 def _reachable() -> bool:
     """Asks the endpoint once, so that a machine without a network hears so in seconds and not after retries."""
-    import socket
-    from urllib.parse import urlsplit
-
     from huggingface_hub.constants import ENDPOINT
 
     address = urlsplit(ENDPOINT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ import numpy as np
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import VocabularyFacts
 from bertkit.corpus.build import HeldOut, build_stores
-from bertkit.corpus.documents import ReadReport, corpus_files, read_documents
+from bertkit.corpus.documents import corpus_files
 from bertkit.corpus.store import TokenStore
-from bertkit.corpus.training import train_wordpiece
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
 from bertkit.errors import DataError, SettingsError
 from bertkit.jobs.console import Console
@@ -24,6 +22,7 @@ from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.start import Machine, claimed
+from bertkit.jobs.tokenizer import trained_vocabulary, vocabulary_size
 from bertkit.jobs.training import Course, Figures, TrainingJob, check_identity, resuming
 from bertkit.model.config import EncoderConfig
 from bertkit.notices import say
@@ -37,7 +36,6 @@ from bertkit.training.health import unigram_reference
 
 DEFAULT_MINUTES = 60.0
 HELD_OUT = HeldOut()
-SMALL_TEXT, MIDDLING_TEXT = 20_000_000, 200_000_000  # bytes
 
 
 def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
@@ -62,23 +60,6 @@ def cache_folder() -> Path:
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "bertkit"
-
-
-def vocabulary_size(text_bytes: int) -> int:
-    """Entries of a vocabulary trained on so much text: what it can fill with words seen often enough to learn."""
-    return 8_000 if text_bytes < SMALL_TEXT else 16_000 if text_bytes < MIDDLING_TEXT else 30_522
-
-
-def trained_vocabulary(files: Sequence[Path], settings: Any, console: Console, *, size: int | None, cased: bool) -> WordPiece:
-    """A vocabulary trained on the files, said with its size; bytes that were replaced are counted."""
-    entries = size or vocabulary_size(sum(file.stat().st_size for file in files))
-    console.say(f"Training {'a cased' if cased else 'an uncased'} vocabulary of {entries:,} entries on the text.")
-    report = ReadReport()
-    with console.progress("Reading for the vocabulary", safe=True) as update:
-        wordpiece = train_wordpiece(read_documents(files, settings, report, update), size=entries, lowercase=not cased)
-    if report.replacements:
-        say("replacements", f"{report.replacements} bytes that are not UTF-8 became U+FFFD.")
-    return wordpiece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +88,7 @@ class _Pretraining:
         text = self.machine.peers.main_only(self._build)
         frequencies = text.train.frequencies()
         source = self._source(text.train, purpose="training")
-        validation = self._source(text.validation, purpose="validation", limit=self.settings.inputs.validation_sequences)
+        validation = self._validation(text.validation)
         model = self._model(frequencies)
         targets = np.concatenate(
             [batch.masked_labels.numpy() for index in range(validation.steps(0)) for batch in validation.step(0, index)]
@@ -136,7 +117,8 @@ class _Pretraining:
             return tokenizer_of(self.base, cased=named.cased)
         if self.folder.situation == "unfinished" and (self.folder.path / "tokenizer_config.json").exists():
             return load_wordpiece(self.folder.path)
-        wordpiece = trained_vocabulary(self.files, settings.corpus, self.console, size=named.vocab_size, cased=bool(named.cased))
+        size = named.vocab_size or vocabulary_size(sum(file.stat().st_size for file in self.files))
+        wordpiece, _ = trained_vocabulary(self.files, settings.corpus, self.console, size=size, cased=bool(named.cased))
         self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(self.folder.path, max_length=512)
         return wordpiece
@@ -201,12 +183,28 @@ class _Pretraining:
             )
         return _Text(train=train, validation=validation)
 
-    def _source(self, store: TokenStore, *, purpose: str, limit: int | None = None) -> PretrainingSource:
+    def _validation(self, store: TokenStore) -> PretrainingSource:
+        """Examples and masks that are the same every time; a single document has no pairs, and is scored by its words alone."""
+        limit = self.settings.inputs.validation_sequences
+        try:
+            return self._source(store, purpose="validation", limit=limit)
+        except DataError:
+            if self.settings.examples.objective == "mlm":
+                raise
+        say(
+            "validation-pairs",
+            "The validation text is a single document, so next sentence prediction is not scored on it, masked words are.",
+        )
+        return self._source(store, purpose="validation", limit=limit, objective="mlm")
+
+    def _source(
+        self, store: TokenStore, *, purpose: str, limit: int | None = None, objective: str | None = None
+    ) -> PretrainingSource:
         assert self.settings.batch.size is not None
         return PretrainingSource(
             store,
             VocabularyFacts.of(self.wordpiece),
-            self.settings.examples,
+            self.settings.examples if objective is None else self.settings.examples.model_copy(update={"objective": objective}),
             self.settings.masking,
             seed=self.settings.run.seed,
             batch_size=self.settings.batch.size,

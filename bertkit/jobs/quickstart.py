@@ -24,12 +24,12 @@ from bertkit.settings.commands import (
     FinetuneSettings,
     PredictSettings,
     PretrainSettings,
-    QuickstartSettings,
     eval_settings,
     finetune_settings,
     predict_settings,
 )
 from bertkit.settings.layers import nest
+from bertkit.settings.tools import QuickstartSettings
 from bertkit.tasks.models import build_model
 from bertkit.training.device import DeviceSettings
 

@@ -1,36 +1,82 @@
-"""``bertkit tokenizer train``: text in, a folder with a WordPiece vocabulary out."""
+"""Text files -> a vocabulary's folder: vocab.txt, tokenizer.json, tokenizer_config.json."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
-from bertkit.corpus.documents import corpus_files
-from bertkit.errors import FolderError
+from bertkit.corpus.documents import CorpusSettings, ReadReport, corpus_files, read_documents
+from bertkit.corpus.training import train_wordpiece
+from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.console import Console
+from bertkit.jobs.folder import claim
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.pretrain import trained_vocabulary
-from bertkit.settings.commands import TokenizerTrainSettings
+from bertkit.notices import say
+from bertkit.settings.compare import with_values
+from bertkit.settings.tools import TokenizerTrainSettings
 
-MAX_LENGTH = 512  # positions of google's models; pretraining writes its own when it saves a model
-FILES = {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}
+POSITIONS = 512  # model_max_length of a vocabulary that has no model yet
+_SIZES = ((20_000_000, 8_000), (200_000_000, 16_000))
+_LARGEST = 30_522
+
+
+def vocabulary_size(size_of_text: int) -> int:
+    """Entries of a vocabulary for so many bytes of text: 8 000 under 20 MB, 16 000 under 200 MB, else 30 522."""
+    return next((entries for limit, entries in _SIZES if size_of_text < limit), _LARGEST)
+
+
+def text_fingerprint(files: Sequence[Path]) -> str:
+    """16 hex digits of the files' bytes, in their order; names do not count."""
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def trained_vocabulary(
+    files: Sequence[Path], settings: CorpusSettings, console: Console, *, size: int, cased: bool
+) -> tuple[WordPiece, ReadReport]:
+    """A vocabulary trained on the files, said with its size; bytes that were replaced are counted.
+
+    Raises:
+        DataError: A byte that is not UTF-8, or no word at all (exit 3).
+    """
+    console.say(f"Training {'a cased' if cased else 'an uncased'} vocabulary of {size:,} entries on the text.")
+    report = ReadReport()
+    with console.progress("Reading for the vocabulary", safe=True) as update, console.stop.deferred():
+        wordpiece = train_wordpiece(read_documents(files, settings, report, update), size=size, lowercase=not cased)
+        console.stop.check()
+    if report.replacements:
+        say("replacements", f"{report.replacements:,} bytes were not UTF-8 and became U+FFFD.")
+    return wordpiece, report
 
 
 def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outcome:
-    """Trains a vocabulary and writes vocab.txt, tokenizer.json and tokenizer_config.json.
-
-    Raises:
-        FolderError: The folder has other files, or a vocabulary already and no --overwrite (exit 2).
-        DataError: A byte that is not UTF-8, or no word at all (exit 3).
-    """
+    """Trains a vocabulary and writes it where the settings say, else to ``runs/NAME-tokenizer``."""
     files = corpus_files([Path(name) for name in settings.files])
-    folder = Path(settings.output) if settings.output is not None else Path("runs") / f"{files[0].stem}-tokenizer"
-    if folder.exists() and not folder.is_dir():
-        raise FolderError("The output is a file, not a folder.", where=str(folder), hint="Choose another --output.")
-    there = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
-    if there - FILES or (there and not settings.overwrite):
-        hint = "Choose another --output." if there - FILES else "Choose another --output, or add --overwrite."
-        raise FolderError(f"This folder has files already ({', '.join(sorted(there)[:3])}).", where=str(folder), hint=hint)
-    wordpiece = trained_vocabulary(files, settings.corpus, console, size=settings.vocab_size, cased=settings.cased)
-    wordpiece.save(folder, max_length=MAX_LENGTH)
-    console.result(f"{wordpiece.size:,} entries in {folder / 'vocab.txt'}")
-    return Outcome(output=folder, metrics={"vocab_size": wordpiece.size})
+    output = Path(settings.output) if settings.output else Path("runs") / f"{files[0].stem}-tokenizer"
+    size = settings.vocab_size or vocabulary_size(sum(path.stat().st_size for path in files))
+    with claim(
+        output,
+        settings,
+        command="tokenizer train",
+        named=settings.output is not None,
+        line=console.line,
+        overwrite=settings.overwrite,
+        fingerprints={"text": text_fingerprint(files)},
+    ) as folder:
+        if folder.situation == "finished":
+            console.say(f"Already finished: {folder.path}")
+            return Outcome(state="already finished", output=folder.path)
+        folder.resolve(with_values(settings, {"vocab_size": size}))
+        wordpiece, report = trained_vocabulary(files, settings.corpus, console, size=size, cased=settings.cased)
+        folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+        wordpiece.save(folder.path, max_length=POSITIONS)
+        folder.finish("finished", text=report.as_dict())
+        console.result(f"{wordpiece.size:,} entries in {folder.path / 'vocab.txt'}")
+        return Outcome(
+            output=folder.path,
+            extra={"vocab_size": wordpiece.size, "replacements": report.replacements, "documents": report.documents},
+        )

@@ -6,6 +6,7 @@ the mathematics to :mod:`bertkit.training`.
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
@@ -361,7 +362,5 @@ class Course:
 
     @staticmethod
     def _figures_of(checkpoint: Path) -> Figures | None:
-        import json
-
         state = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
         return dict(state["extra"].get("figures") or {}) or None
