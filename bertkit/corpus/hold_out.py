@@ -26,8 +26,9 @@ class HeldOut:
 def held_out_documents(hashes: NDArray[np.uint64], held_out: HeldOut) -> NDArray[np.bool_]:
     """``[documents]`` bool: held out, by the hash of the text, so that equal texts lie on one side, whatever their order.
 
-    Texts are taken by rising hash until their documents are enough; one that would pass ``most``, or leave nothing to
-    train on, is passed over. A corpus of a single text holds nothing out.
+    Texts are taken by rising hash until their documents are enough; one that would pass that count (a text repeated
+    very often would fill the held-out part with copies of itself) is passed over. Where that leaves nothing, it is the
+    rarest text; a corpus of a single text holds nothing out.
     """
     total = len(hashes)
     wanted = min(max(round(held_out.share * total), held_out.least), held_out.most, total - 1)
@@ -35,12 +36,11 @@ def held_out_documents(hashes: NDArray[np.uint64], held_out: HeldOut) -> NDArray
     chosen = np.zeros(len(texts), dtype=np.bool_)
     taken = 0
     for index, count in enumerate(counts.tolist()):
-        if taken >= wanted:
-            break
-        # A text repeated very often would swell the held-out part with copies of itself: it stays in training.
-        if taken + count <= max(wanted, held_out.least) or (taken == 0 and index == len(texts) - 1 and len(texts) > 1):
+        if taken + count <= wanted:
             chosen[index] = True
             taken += count
+    if not taken and len(texts) > 1:
+        chosen[counts.argmin()] = True
     return chosen[inverse]
 
 

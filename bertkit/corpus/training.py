@@ -19,7 +19,9 @@ from bertkit.corpus.wordpiece import WordPiece, bert_normalizer
 from bertkit.errors import DataError, SettingsError
 from bertkit.notices import say
 
-COVERAGE = 0.99995  # of the characters of the text; the rarest letters of other scripts are not worth an entry each
+COVERAGE = 0.99995  # of the characters of the text; the rarest letters of other scripts are not worth an entry each,
+ALPHABET_LEAST = 256  # but so many
+ALPHABET_LEAST_SHARE = 0.05  # and this share of the vocabulary always go to single characters, where the text has them
 ALPHABET_SHARE = 0.75  # of the vocabulary, at most, goes to single characters
 _LONG = 48  # characters of a run between spaces from which on it is not worth remembering (Chinese has no spaces)
 _BATCH = 200_000  # characters given to the normalizer at once
@@ -130,7 +132,7 @@ def _batches(chunks: list[str]) -> Iterator[list[str]]:
 def learn_pieces(words: Mapping[str, int], room: int, min_frequency: int) -> list[str]:
     """At most ``room`` pieces for counted words: single characters in order of code point, then merges as they were made."""
     cut = {word: [word[0], *("##" + c for c in word[1:])] for word in words if len(word) <= MAX_WORD}
-    alphabet, rest = _alphabet(cut, words, max(1, int(room * ALPHABET_SHARE)))
+    alphabet, rest = _alphabet(cut, words, room)
     kept = set(alphabet)
     table = _Pairs([(pieces, words[word]) for word, pieces in sorted(cut.items()) if kept.issuperset(pieces)])
     pieces = list(alphabet)
@@ -142,7 +144,7 @@ def learn_pieces(words: Mapping[str, int], room: int, min_frequency: int) -> lis
     return pieces + rest[: room - len(pieces)]
 
 
-def _alphabet(cut: Mapping[str, list[str]], words: Mapping[str, int], most: int) -> tuple[list[str], list[str]]:
+def _alphabet(cut: Mapping[str, list[str]], words: Mapping[str, int], room: int) -> tuple[list[str], list[str]]:
     """The characters kept (sorted) and those left out (the most frequent first)."""
     counts: Counter[str] = Counter()
     for word, pieces in cut.items():
@@ -151,8 +153,10 @@ def _alphabet(cut: Mapping[str, list[str]], words: Mapping[str, int], most: int)
             counts[piece] += times
     order = sorted(counts, key=lambda piece: (-counts[piece], piece))
     needed = COVERAGE * sum(counts.values())
+    least = max(ALPHABET_LEAST, int(room * ALPHABET_LEAST_SHARE))
+    most = max(1, int(room * ALPHABET_SHARE))
     covered = taken = 0
-    while taken < len(order) and taken < most and covered < needed:
+    while taken < len(order) and taken < most and (covered < needed or taken < least):
         covered += counts[order[taken]]
         taken += 1
     return sorted(order[:taken]), order[taken:]

@@ -44,7 +44,7 @@ class WordPiece:
         tokenize_chinese_chars: Each Chinese character is a word.
 
     Raises:
-        ModelError: ``[PAD]``, ``[UNK]``, ``[CLS]`` or ``[SEP]`` is not in the vocabulary; ``[MASK]`` may be missing until it is used.
+        ModelError: ``[PAD]``, ``[UNK]``, ``[CLS]`` or ``[SEP]`` is missing; ``[MASK]`` may be until it is used.
     """
 
     def __init__(self, vocabulary: Sequence[str], flags: Flags, *, raw: bytes | None = None, where: str = "vocab.txt") -> None:

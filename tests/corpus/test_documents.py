@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertkit.corpus.documents import CorpusSettings, ReadReport, corpus_files, read_documents
+from bertkit.corpus.lines import read_spans
+from bertkit.corpus.training import train_wordpiece
+from bertkit.errors import DataError, MissingError
+from bertkit.notices import collecting
+
+
+def documents(path: Path, **kinds: str) -> list[list[str]]:
+    return list(read_documents([path], CorpusSettings(**kinds), ReadReport()))  # type: ignore[arg-type]
+
+
+def write(folder: Path, data: bytes, name: str = "a.txt") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def test_bad_byte_is_located_and_replaced_on_request(tmp_path: Path) -> None:  # C01
+    a = write(tmp_path, b"plain line\n")
+    b = write(tmp_path, b"ok line\nresum\xe9 x\nlast line\n", "b.txt")
+
+    def train(how: CorpusSettings, report: ReadReport) -> None:
+        train_wordpiece(read_documents([a, b], how, report), size=40, lowercase=True)
+
+    with pytest.raises(DataError) as caught:
+        train(CorpusSettings(), ReadReport())
+    told = str(caught.value)
+    assert all(part in told for part in ("b.txt", "line 2", "byte offset 13", "0xE9", "--encoding-errors replace"))
+    assert caught.value.exit_code == 3
+    report = ReadReport()
+    lines = [line for d in read_documents([a, b], CorpusSettings(encoding_errors="replace"), report) for line in d]
+    assert lines == ["plain line", "ok line", "resum\ufffd x", "last line"]
+    assert report.replacements == 1
+    assert report.lines == 4
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])
+@pytest.mark.parametrize("bad", [b"a\r\nb\r\rc\n\xe4\xb8", b"\xef\xbb\xbfone\ntwo \xff three\n", b"x" * 50 + b"\n\n\xc3("])
+def test_bad_byte_place_does_not_depend_on_blocks(tmp_path: Path, bad: bytes, block: int) -> None:
+    path = write(tmp_path, bad)
+    try:
+        bad.decode()
+    except UnicodeDecodeError as error:
+        offset = error.start
+    line = len(re.findall(rb"\r\n|\r|\n", bad[:offset])) + 1
+    with pytest.raises(DataError, match=f"line {line}, byte offset {offset}, byte 0x{bad[offset]:02X}"):
+        list(read_spans(path, replace=False, block=block))
+
+
+@settings(deadline=None)
+@given(
+    st.text(alphabet=st.sampled_from(list("ab \t\n\r\x0b\x0c\x1c\x85\u2028\u2029\ufeffé中𝔸")), max_size=60),
+    st.integers(1, 9),
+)
+def test_where_lines_end(tmp_path_factory: pytest.TempPathFactory, text: str, block: int) -> None:
+    path = write(tmp_path_factory.mktemp("lines"), text.encode())
+    expected = re.split("\r\n|\r|\n", text.removeprefix("\ufeff"))
+    if not expected[-1]:
+        expected.pop()
+    spans = list(read_spans(path, replace=False, block=block))
+    assert [line for span in spans for line in span.lines] == expected
+    assert sum(span.bytes for span in spans) == len(text.encode())
+    at = 1
+    for span in spans:
+        assert span.first == at
+        at += len(span.lines)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), st.integers(1, 5))
+def test_replacing_counts_what_python_replaces(tmp_path_factory: pytest.TempPathFactory, data: bytes, block: int) -> None:
+    path = write(tmp_path_factory.mktemp("bytes"), data)
+    spans = list(read_spans(path, replace=True, block=block))
+    text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
+    assert "".join(line for span in spans for line in span.lines) == text
+    assert sum(span.replacements for span in spans) == text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
+
+
+def test_what_parts_documents(tmp_path: Path) -> None:
+    path = write(tmp_path, b"\n\na\nb\n \t \nc\r\n\r\n\r\nd")
+    assert documents(path) == [["a", "b"], ["c"], ["d"]]
+    assert documents(path, documents="line") == [["a"], ["b"], ["c"], ["d"]]
+    assert documents(path, documents="file") == [["a", "b", "c", "d"]]
+
+
+def test_the_end_of_a_file_parts_documents(tmp_path: Path) -> None:
+    files = [write(tmp_path, b"a\nb"), write(tmp_path, b"\xef\xbb\xbfc\n", "b.txt")]
+    report = ReadReport()
+    assert list(read_documents(files, CorpusSettings(), report)) == [["a", "b"], ["c"]]
+    assert report.unparted == [str(files[0])]
+    assert (report.files, report.bytes, report.lines, report.documents) == (2, 8, 3, 2)
+
+
+def test_a_byte_order_mark_goes_only_at_the_start(tmp_path: Path) -> None:
+    assert documents(write(tmp_path, b"\xef\xbb\xbfa\n\xef\xbb\xbfb")) == [["a", "\ufeffb"]]
+
+
+def test_a_huge_line_is_said_once(tmp_path: Path) -> None:  # C04
+    path = write(tmp_path, b"first\n" + b"word " * 4_000_000 + b"\n" + b"a" * 25_000_000)
+    with collecting() as heard:
+        assert [len(line) for line in documents(path)[0]] == [5, 20_000_000, 25_000_000]
+    assert [n.kind for n in heard] == ["huge-line"]
+    assert "line 2 has 20,000,000 characters" in heard[0].message
+
+
+def test_folders_are_read_in_one_order(tmp_path: Path) -> None:
+    for name in ("b.txt", "a/z.txt", "a.txt", "c.md", ".hidden.txt", ".git/x.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write(tmp_path, b"x", name)
+    with collecting() as heard:
+        assert [p.relative_to(tmp_path).as_posix() for p in corpus_files([tmp_path])] == ["a/z.txt", "a.txt", "b.txt"]
+        assert len(corpus_files([tmp_path / "b.txt", tmp_path / "a" / ".." / "b.txt"])) == 1
+    assert [n.kind for n in heard] == ["corpus-files", "corpus-files"]
+
+
+def test_a_folder_of_files_without_endings(tmp_path: Path) -> None:
+    (tmp_path / "AA").mkdir()
+    write(tmp_path, b"x", "AA/wiki_00")
+    assert [p.name for p in corpus_files([tmp_path])] == ["wiki_00"]
+
+
+def test_missing_and_unreadable_files(tmp_path: Path) -> None:
+    write(tmp_path, b"x", "corpus.txt")
+    with pytest.raises(MissingError, match=r"corpus\.txt"):
+        corpus_files([tmp_path / "corpsu.txt"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(MissingError, match=r"no \.txt"):
+        corpus_files([tmp_path / "empty"])
+    with pytest.raises(DataError, match="not plain text"):
+        corpus_files([write(tmp_path, b"\x1f\x8b", "x.txt.gz")])
+    with pytest.raises(DataError, match="UTF-16"):
+        documents(write(tmp_path, "hello".encode("utf-16"), "u.txt"))
