@@ -7,6 +7,8 @@ the mathematics to :mod:`bertkit.training`.
 from __future__ import annotations
 
 import json
+import copy
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
@@ -14,29 +16,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bertkit.batches.loader import iterate
 from bertkit.batches.source import BatchSource, Position
-from bertkit.errors import FolderError
-from bertkit.jobs.console import Console, points
+from bertkit.errors import FolderError, ResourceError
+from bertkit.jobs.console import Console, figure_rows
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.intervals import Due
+from bertkit.jobs.memory import forecast, room
 from bertkit.jobs.report import TrainingReport
-from bertkit.jobs.start import Machine
+from bertkit.jobs.start import CHECKPOINTS, Machine
 from bertkit.notices import say
 from bertkit.settings.commands import Training
 from bertkit.tasks.models import TaskModel
 from bertkit.training.budget import Budget, Clock
 from bertkit.training.checkpoint import Checkpoint, Checkpoints, resume_point, space_needed
 from bertkit.training.device import machine_facts
-from bertkit.training.files import check_space
+from bertkit.training.files import check_space, readable
 from bertkit.training.health import Health
-from bertkit.training.loop import Loop, prepare
+from bertkit.training.loop import Loop, OutOfMemory, prepare
 from bertkit.training.optimizer import make_optimizer
 from bertkit.training.report import StepReport, TrainState
 from bertkit.training.schedule import Schedule
 from bertkit.training.trackers import Trackers
 
-CHECKPOINTS = "checkpoints"
 _SAVE_BYTES_PER_SECOND = 100e6  # a first guess of how long saving takes, until it has been seen
 Figures = dict[str, Any]
 
@@ -57,6 +61,8 @@ class TrainingJob:
         reference: Unigram cross-entropy, for the run's health; None for tasks.
         smaller: A smaller command to offer.
         validations: How often to validate over the whole run where nothing is said.
+        longest: Tokens of the longest sequence, for the forecast of memory.
+        word_targets: Share of the tokens that are scored over the whole vocabulary, for the same.
     """
 
     model: TaskModel
@@ -70,6 +76,8 @@ class TrainingJob:
     reference: float | None = None
     smaller: str = ""
     validations: int = 5
+    longest: int = 512
+    word_targets: float = 0.0
 
 
 def resuming(folder: RunFolder, machine: Machine) -> Checkpoint | None:
@@ -129,6 +137,7 @@ class Course:
         self.best: float | None = None
         self.validated_at = -1
         self.saved_at = -1
+        self.source = self.job.source
         run = str(self.folder.state.get("run") or peers.share(uuid.uuid4().hex))
         if self.checkpoint is not None:
             self._restore(self.checkpoint)
@@ -163,11 +172,11 @@ class Course:
         """
         self._begin()
         with self.console.stop.deferred(), self.console.progress("Training") as update:
-            self._steps(update)
-            if self.state.signal or self.console.stop.requested:
-                self._stop()
-            if self.validated_at != self.state.step:
+            self._train(update)
+            if not self.state.signal and self.validated_at != self.state.step:
                 self._validate()
+            if self.state.signal:
+                self._stop()
             if self.saved_at != self.state.step:
                 self._save()
             self.machine.peers.main_only(self._finish)
@@ -175,10 +184,10 @@ class Course:
 
     def _begin(self) -> None:
         peers, run = self.machine.peers, self.settings.run
+        self._fit()
+        peers.main_only(lambda: check_space(self.folder.path, 2 * space_needed(self.model)))
         if peers.main:
-            self.folder.made(CHECKPOINTS)
             self.folder.truncate_log(self.state.step)
-            check_space(self.folder.path, 2 * space_needed(self.model))
         trackers = None
         if run.report_to and peers.main:
             self.machine.accelerator.project_configuration.set_directories(str(self.folder.path))
@@ -213,7 +222,41 @@ class Course:
         self.console.say(f"Going on from {checkpoint.path} (step {self.state.step:,}).")
 
     def _facts(self) -> dict[str, Any]:
-        return {**machine_facts(self.machine.accelerator), "micro_tokens": self.settings.batch.micro_tokens}
+        return {**machine_facts(self.machine.accelerator), "micro_tokens": self.source.micro_tokens}
+
+    def _fit(self) -> None:
+        """Takes smaller micro-batches where the forecast says that these do not fit; what is learned stays the same.
+
+        Raises:
+            ResourceError: Not even small ones fit.
+        """
+        peers, asked = self.machine.peers, self.source.micro_tokens
+        if asked is None:
+            return
+        expected = forecast(
+            self.job.model.config,
+            sum(each.numel() for each in self.model.parameters()),
+            longest=self.job.longest,
+            targets=self.job.word_targets,
+            device=self.machine.device,
+            resumed=self.checkpoint is not None,
+        )
+        there = min(peers.gather_all(room(self.machine.device, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))))
+        fitting = expected.fitting(asked, there)
+        if fitting is None:
+            raise ResourceError(
+                f"The training needs about {readable(expected.total(256))} of memory at the least, and {readable(there)} are free.",
+                where=str(self.machine.device),
+                hint="Take a smaller --size, or --max-length.",
+            )
+        if fitting < asked:
+            self._smaller(fitting, f"The training would need about {readable(expected.total(asked))} and {readable(there)} are free")
+
+    def _smaller(self, micro_tokens: int, why: str) -> None:
+        """The same batches in smaller micro-batches."""
+        say("memory", f"{why}: forward passes take {micro_tokens:,} tokens instead of {self.source.micro_tokens:,}.")
+        self.source = copy.copy(self.source)
+        self.source.micro_tokens = micro_tokens
 
     def _eval_interval(self) -> int | str:
         """As asked for, else so many times over the run: by its steps, or by the clock."""
@@ -223,6 +266,26 @@ class Course:
             return max(1, -(-self.budget.steps // self.job.validations))
         assert self.budget.seconds is not None
         return f"{max(1.0, self.budget.seconds / self.job.validations):.0f}s"
+
+    def _train(self, update: Callable[..., None]) -> None:
+        """Steps to the end; once, where memory runs out, goes on with micro-batches of half the size."""
+        try:
+            return self._steps(update)
+        except OutOfMemory as error:
+            half = max(self.machine.peers.gather_all((self.source.micro_tokens or self._widest()) // 2))
+            if half < self.job.longest // 2:
+                raise
+            words = str(error.message).rstrip(".")
+        self._smaller(half, words)  # outside of the handler, which holds on to the tensors of the step
+        if self.machine.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self._steps(update)
+
+    def _widest(self) -> int:
+        """Tokens of this process's largest micro-batch in the step that comes next."""
+        peers, at = self.machine.peers, self.state
+        epoch, batch = (at.epoch, at.batch) if at.batch < self.source.steps(at.epoch) else (at.epoch + 1, 0)
+        return max((each.tokens for each in self.source.step(epoch, batch, peers.rank, peers.world)), default=0)
 
     def _steps(self, update: Callable[..., None]) -> None:
         peers, run = self.machine.peers, self.settings.run
@@ -240,9 +303,11 @@ class Course:
             signal=lambda: self.console.stop.number,
         )
         start = Position(self.state.epoch, self.state.batch)
-        feed = iterate(self.job.source, start=start, rank=peers.rank, world=peers.world, workers=run.workers or 0)
+        feed = iterate(self.source, start=start, rank=peers.rank, world=peers.world, workers=run.workers or 0)
         try:
             for report in loop.steps(feed):
+                if peers.main:
+                    self.folder.made(CHECKPOINTS)
                 self.report.step(report, update)
                 self._watch(report)
                 if not report.applied:
@@ -292,7 +357,7 @@ class Course:
         self.report.record(
             {"step": self.state.step, **{f"valid_{name}": number for name, number in plain.items()}}, self.state.step
         )
-        shown = "  ".join(f"{name} {points(name, number)}" for name, number in plain.items() if number is not None)
+        shown = "  ".join(f"{name} {figure}" for name, figure in figure_rows(plain))
         self.console.say(f"Step {self.state.step:,}, validation: {shown}{'  (best so far)' if better else ''}")
         return better
 

@@ -54,11 +54,6 @@ class TaggingBatch:
         """M targets of the one loss part, ``tagging``; 0 without gold."""
         return {"tagging": 0 if self.labels is None else len(self.labels)}
 
-    @property
-    def positions(self) -> Tensor:
-        """``[M]``: ``label_positions`` by the name that the head knows them by."""
-        return self.label_positions
-
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> TaggingBatch:
         """The same batch on ``device``."""
         return TaggingBatch(
