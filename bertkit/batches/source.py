@@ -39,7 +39,13 @@ class Batch(Protocol):
 
 @runtime_checkable
 class BatchSource(Protocol):
-    """A pure, picklable function of (epoch, batch)."""
+    """A pure, picklable function of (epoch, batch).
+
+    Attributes:
+        micro_tokens: Tokens per forward pass at most; None: a process's share of a step is one pass.
+    """
+
+    micro_tokens: int | None
 
     def steps(self, epoch: int) -> int:
         """Optimizer steps of this epoch."""

@@ -21,7 +21,7 @@ from bertkit.jobs.finetune import already_finished, describe, finished, write_mo
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.start import Machine, claimed
+from bertkit.jobs.start import Machine, became_values, claimed
 from bertkit.jobs.tokenizer import trained_vocabulary, vocabulary_size
 from bertkit.jobs.training import Course, Figures, TrainingJob, check_identity, resuming
 from bertkit.model.config import EncoderConfig
@@ -50,7 +50,7 @@ def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
     with claimed(settings, console, machine.peers, command="pretrain", name=name) as folder:
         if folder.situation == "finished":
             return already_finished(folder, console)
-        return _Pretraining(settings, console, machine, folder, size).run()
+        return _Pretraining(settings, console, machine.as_before(folder, settings), folder, size).run()
 
 
 def cache_folder() -> Path:
@@ -72,7 +72,8 @@ class _Pretraining:
     """One pretraining: what is read and built before the course begins."""
 
     def __init__(self, settings: PretrainSettings, console: Console, machine: Machine, folder: RunFolder, size: str) -> None:
-        self.console, self.machine, self.folder, self.size = console, machine, folder, size
+        self.console, self.machine, self.folder = console, machine, folder
+        self.size = became_values(folder).get("model.size") or size
         self.checkpoint = resuming(folder, machine)
         self.base = None
         if settings.model.init_from is not None:
@@ -90,11 +91,8 @@ class _Pretraining:
         source = self._source(text.train, purpose="training")
         validation = self._validation(text.validation)
         model = self._model(frequencies)
-        targets = np.concatenate(
-            [batch.masked_labels.numpy() for index in range(validation.steps(0)) for batch in validation.step(0, index)]
-        )
-        reference = unigram_reference(frequencies, targets)
-        job = self._job(model, source, validation, reference, text)
+        reference, tokens = self.machine.peers.main_only(lambda: _known(validation, frequencies))
+        job = self._job(model, source, validation, reference, tokens, text)
         if self.machine.peers.main:
             self.folder.resolve(self.settings)
         self._announce(model, text, source, reference)
@@ -115,7 +113,7 @@ class _Pretraining:
             return load_wordpiece(Path(named.path), cased=named.cased)
         if self.base is not None:
             return tokenizer_of(self.base, cased=named.cased)
-        if self.folder.situation == "unfinished" and (self.folder.path / "tokenizer_config.json").exists():
+        if self.checkpoint is not None:
             return load_wordpiece(self.folder.path)
         size = named.vocab_size or vocabulary_size(sum(file.stat().st_size for file in self.files))
         wordpiece, _ = trained_vocabulary(self.files, settings.corpus, self.console, size=size, cased=bool(named.cased))
@@ -162,6 +160,8 @@ class _Pretraining:
             late["budget.max_minutes"] = DEFAULT_MINUTES
         if self.base is None:
             late["model.size"] = self.size
+        before = became_values(self.folder)
+        late |= {key: before[key] for key in late if before.get(key) is not None}
         return with_values(fill(settings, late), {"device.precision": self.machine.precision})
 
     def _build(self) -> _Text:
@@ -228,7 +228,13 @@ class _Pretraining:
         return model
 
     def _job(
-        self, model: TaskModel, source: PretrainingSource, validation: PretrainingSource, reference: float, text: _Text
+        self,
+        model: TaskModel,
+        source: PretrainingSource,
+        validation: PretrainingSource,
+        reference: float,
+        validation_tokens: int,
+        text: _Text,
     ) -> TrainingJob:
         peers = self.machine.peers
 
@@ -258,10 +264,12 @@ class _Pretraining:
             validate=validate,
             primary="mlm_loss",
             lower_is_better=True,
-            validation_tokens=sum(batch.tokens for index in range(validation.steps(0)) for batch in validation.step(0, index)),
+            validation_tokens=validation_tokens,
             identity=identity,
             reference=reference,
             smaller=f"bertkit pretrain --corpus {self.settings.inputs.corpus[0]} --size tiny --max-minutes 60",
+            longest=self.settings.examples.max_length,
+            word_targets=self.settings.masking.probability,
         )
 
     def _announce(self, model: TaskModel, text: _Text, source: PretrainingSource, reference: float) -> None:
@@ -285,3 +293,13 @@ class _Pretraining:
             f"{settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
         )
         say_(f"Word frequencies alone give a masked-word loss of {reference:.3f} nats on the validation text.")
+
+
+def _known(validation: PretrainingSource, frequencies: np.ndarray) -> tuple[float, int]:
+    """The unigram reference of the masked validation words, and the tokens of one validation: one pass over its batches."""
+    targets, tokens = [], 0
+    for index in range(validation.steps(0)):
+        for batch in validation.step(0, index):
+            targets.append(batch.masked_labels.numpy())
+            tokens += batch.tokens
+    return unigram_reference(frequencies, np.concatenate(targets)), tokens

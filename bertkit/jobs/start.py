@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bertkit.errors import ResourceError
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder, claim
+from bertkit.jobs.lost import watching
+from bertkit.jobs.places import remove_made
+from bertkit.notices import say
 from bertkit.settings.commands import Training
 from bertkit.training.device import DeviceSettings, became, make_accelerator
 from bertkit.training.peers import Peers
@@ -17,6 +23,8 @@ from bertkit.training.peers import Peers
 if TYPE_CHECKING:
     import torch
     from accelerate import Accelerator
+
+CHECKPOINTS = "checkpoints"  # a run that has made this folder has begun: it is never taken back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +36,28 @@ class Machine:
 
     @staticmethod
     def of(settings: DeviceSettings, *, report_to: tuple[str, ...] = ()) -> Machine:
-        """Joins the processes that a launcher started and takes the device; once per process."""
+        """Joins the processes that a launcher started and takes the device; once per process.
+
+        Raises:
+            ResourceError: Fewer processes came than were started, or there are fewer GPUs than processes (exit 5).
+        """
+        _check_gpus(settings)
         accelerator = make_accelerator(settings, report_to=report_to)
+        started = int(os.environ.get("WORLD_SIZE") or 1)
+        if accelerator.num_processes != started:
+            raise ResourceError(
+                f"{started} processes were started, and {accelerator.num_processes} came together.",
+                hint="Start them with --processes or torchrun.",
+            )
         return Machine(accelerator=accelerator, peers=Peers(accelerator))
+
+    def as_before(self, folder: RunFolder, settings: Training) -> Machine:
+        """The machine in the numbers that an unfinished run began in, where nobody says otherwise: it keeps what they became."""
+        before = became_values(folder).get("device.precision", self.precision)
+        if settings.device.precision != "auto" or before == self.precision:
+            return self
+        device = settings.device.model_copy(update={"precision": before})
+        return Machine.of(device, report_to=settings.run.report_to)
 
     @property
     def device(self) -> torch.device:
@@ -54,11 +81,34 @@ class Machine:
         return 4096 if self.on_cpu else 32768
 
 
+def _check_gpus(settings: DeviceSettings) -> None:
+    """Says how many GPUs stay idle, and refuses more processes than there are GPUs."""
+    import torch
+
+    if settings.device == "cpu" or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes"):
+        return
+    there, here = torch.cuda.device_count(), int(os.environ.get("LOCAL_WORLD_SIZE") or 1)
+    if 0 < there < here:
+        raise ResourceError(
+            f"{here} processes need as many GPUs, and there are {there}.",
+            hint=f"Use --processes {there}, or --set device.device=cpu.",
+        )
+    if 1 == here < there:
+        say("idle-gpus", f"{there - 1} of {there} GPUs stay idle: --processes auto uses them all.")
+
+
+def became_values(folder: RunFolder) -> dict[str, Any]:
+    """What the automatic values of an unfinished run became when it began, by dotted key."""
+    return dict(folder.state.get("resolved") or {}) if folder.situation == "unfinished" else {}
+
+
 @contextmanager
 def claimed(
     settings: Training, console: Console, peers: Peers, *, command: str, name: str, facts: Mapping[str, Any] | None = None
 ) -> Iterator[RunFolder]:
     """The run folder, claimed and locked by the first process; the others hold the same paths and write nothing.
+
+    A run that fails or is stopped before its first step leaves nothing behind, so that it does not block the next try.
 
     Args:
         settings: As asked for.
@@ -69,6 +119,7 @@ def claimed(
         facts: More for bertkit.json.
     """
     path = Path(settings.output) if settings.output is not None else Path("runs") / name
+    there = {parent for parent in (path, *path.parents) if parent.exists()}
     taken: list[RunFolder] = []
 
     def take() -> tuple[Path, Any, dict[str, Any]]:
@@ -85,5 +136,26 @@ def claimed(
         return folder.path, folder.situation, folder.state
 
     where, situation, state = peers.main_only(take)
-    with taken[0] if taken else RunFolder(where, situation, state, None) as folder:
-        yield folder
+    try:
+        with taken[0] if taken else RunFolder(where, situation, state, None) as folder, watching(peers, console):
+            try:
+                yield folder
+            except BaseException:
+                if taken and situation == "new" and CHECKPOINTS not in folder.state.get("made", []):
+                    with contextlib.suppress(OSError):  # what went wrong before is what is told
+                        remove_made(folder.path, folder.state)
+                raise
+    finally:
+        if taken:
+            _remove_empty(where, there)
+
+
+def _remove_empty(folder: Path, there: set[Path]) -> None:
+    """Removes the folders that this run made, where nothing is in them."""
+    for each in (folder, *folder.parents):
+        if each in there:
+            return
+        try:
+            each.rmdir()
+        except OSError:
+            return

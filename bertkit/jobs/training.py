@@ -6,8 +6,8 @@ the mathematics to :mod:`bertkit.training`.
 
 from __future__ import annotations
 
-import json
 import copy
+import json
 import os
 import shutil
 import uuid
@@ -215,7 +215,12 @@ class Course:
         self.state.signal = 0
         if (scaler := self.machine.accelerator.scaler) is not None and extra.get("scaler"):
             scaler.load_state_dict(extra["scaler"])
-        before, now = extra.get("machine", {}), self._facts()
+        before = extra.get("machine", {})
+        became, asked = before.get("micro_tokens"), self.source.micro_tokens
+        if became and asked and became < asked:  # memory had run out
+            self.source = copy.copy(self.source)
+            self.source.micro_tokens = became
+        now = self._facts()
         changed = [f"{name} was {before[name]}, is {now[name]}" for name in now if name in before and before[name] != now[name]]
         if changed:
             say("machine", f"The run goes on, but not to the bit as it would have: {'; '.join(changed)}.")
@@ -245,12 +250,14 @@ class Course:
         fitting = expected.fitting(asked, there)
         if fitting is None:
             raise ResourceError(
-                f"The training needs about {readable(expected.total(256))} of memory at the least, and {readable(there)} are free.",
+                f"The training needs about {readable(expected.total(256))} of memory, and {readable(there)} are free.",
                 where=str(self.machine.device),
                 hint="Take a smaller --size, or --max-length.",
             )
         if fitting < asked:
-            self._smaller(fitting, f"The training would need about {readable(expected.total(asked))} and {readable(there)} are free")
+            self._smaller(
+                fitting, f"The training would need about {readable(expected.total(asked))} and {readable(there)} are free"
+            )
 
     def _smaller(self, micro_tokens: int, why: str) -> None:
         """The same batches in smaller micro-batches."""
@@ -343,7 +350,7 @@ class Course:
         with self.clock.during("validation"):
             figures = self.job.validate()
         if figures is None:  # a signal
-            self.state.signal = self.console.stop.number or 2
+            self.state.signal = max(self.machine.peers.gather_all(self.console.stop.number)) or 2
             return False
         self.figures = figures
         self.validated_at = self.state.step

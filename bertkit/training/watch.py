@@ -55,9 +55,12 @@ class Watch:
 
     def _watch(self, store: Store) -> None:
         seen = {rank: ("", time.monotonic()) for rank in range(self._world) if rank != self._rank}
-        beat = 0
+        beat, before = 0, time.monotonic()
         while not self._over.is_set():
             beat += 1
+            if time.monotonic() - before > 2 * self._period + 5.0:  # this process itself stood still (Ctrl-Z): so may the others
+                seen = {rank: (found, max(since, time.monotonic())) for rank, (found, since) in seen.items()}
+            before = time.monotonic()
             try:
                 store.set(str(self._rank), str(beat))
                 beats = {rank: _last(store, rank) for rank in seen}
