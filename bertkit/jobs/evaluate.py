@@ -196,6 +196,7 @@ def scorer_of(
         settings=kind_settings,
         machine=machine,
         micro_tokens=settings.batch.micro_tokens or 2 * machine.micro_tokens,
+        batch_size=settings.batch.size,
     )
 
 

@@ -42,7 +42,12 @@ class EncodedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorer:
-    """A model with what is needed to score parts with it."""
+    """A model with what is needed to score parts with it.
+
+    Attributes:
+        micro_tokens: Tokens of a forward pass at most.
+        batch_size: Sequences of a forward pass at most; None: as many as the tokens allow.
+    """
 
     model: TaskModel
     kind: Kind
@@ -51,6 +56,7 @@ class Scorer:
     settings: Any
     machine: Machine
     micro_tokens: int
+    batch_size: int | None = None
     seed: int = 0
 
     def predictions(
@@ -64,7 +70,7 @@ class Scorer:
         examples = encoded.encoded.examples
         found = collect_outputs(
             self.model,
-            batches_by_tokens([example.length for example in examples], self.micro_tokens, window=_WINDOW),
+            self._plan([example.length for example in examples]),
             lambda numbers: self.kind.collate([examples[number] for number in numbers]),
             self._outputs,
             self.machine.accelerator,
@@ -81,6 +87,15 @@ class Scorer:
     def scores(self, encoded: EncodedPart, predictions: Sequence[Prediction]) -> Scores:
         """The official figures of predictions."""
         return self.kind.score(predictions, encoded.part.rows, self.task, self.labels, seed=self.seed)
+
+    def _plan(self, lengths: Sequence[int]) -> list[list[int]]:
+        """Batches as numbers of examples: short enough that each process has its share."""
+        share = -(-sum(lengths) // self.machine.peers.world)
+        batches = batches_by_tokens(lengths, min(self.micro_tokens, max(share, *lengths, 1)), window=_WINDOW)
+        size = self.batch_size
+        if size is None:
+            return batches
+        return [batch[start : start + size] for batch in batches for start in range(0, len(batch), size)]
 
     def _outputs(self, model: torch.nn.Module, batch: LabelledBatch) -> list[np.ndarray]:
         assert isinstance(model, TaskModel)

@@ -111,7 +111,7 @@ class FinetuneSettings(Training):
     cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
     data: DataSettings = Field(default_factory=DataSettings)
     kind: KindSettings = Field(default_factory=KindSettings)
-    run: RunSettings = Field(default_factory=FinetuneRun)
+    run: FinetuneRun = Field(default_factory=FinetuneRun)
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Pairs of settings that cannot both be right."""

@@ -44,5 +44,7 @@ def read_answers(path: Path, ids: Sequence[str]) -> list[tuple[str, str]]:
     keys = list(ids) if len(set(ids)) == len(ids) and all(key in found for key in ids) else numbers
     missing = [key for key in keys if key not in found]
     if missing:
-        raise DataError(f"{len(missing)} of {len(ids)} rows have no prediction, the first is index {missing[0]}.", where=str(path))
+        raise DataError(
+            f"{len(missing)} of {len(ids)} rows have no prediction, the first is index {missing[0]}.", where=str(path)
+        )
     return [found[key] for key in keys]
