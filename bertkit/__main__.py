@@ -9,6 +9,10 @@ import sys
 def main() -> int:
     """Runs the command line of this process and returns its exit code."""
     _speak_utf8()
+    if "BERTKIT_STARTED_BY" in os.environ:
+        from bertkit.jobs.processes import end_with_parent
+
+        end_with_parent()
     from bertkit.cli.main import run
 
     return run(sys.argv[1:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform
+from bertkit.cli.session import perform, spread
 from bertkit.cli.tasked import TaskName, settings_of
 from bertkit.cli.training import DATA, rows
 
@@ -38,6 +38,7 @@ def evaluate(
     overwrite: flags.Overwrite = False,
     recipe: flags.Recipe = None,
     set_: flags.Set = None,
+    processes: flags.Processes = None,
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
@@ -46,6 +47,7 @@ def evaluate(
     from bertkit.settings.commands import eval_settings
 
     settings = settings_of("eval", eval_settings, task, given, set_ or (), recipe)
+    spread(processes)
     from bertkit.jobs.evaluate import evaluate as job  # slow, and not needed to refuse wrong settings
 
     perform("eval", lambda console: job(settings, console), quiet=quiet)

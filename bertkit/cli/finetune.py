@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform
+from bertkit.cli.session import perform, spread
 from bertkit.cli.tasked import TaskName, settings_of
 from bertkit.cli.training import DATA, TRAINING, rows
 
@@ -44,6 +44,7 @@ def finetune(
     overwrite: flags.Overwrite = False,
     recipe: flags.Recipe = None,
     set_: flags.Set = None,
+    processes: flags.Processes = None,
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
@@ -55,6 +56,7 @@ def finetune(
     from bertkit.settings.commands import finetune_settings
 
     settings = settings_of("finetune", finetune_settings, task, given, set_ or (), recipe)
+    spread(processes)
     from bertkit.jobs.finetune import finetune as job  # slow, and not needed to refuse wrong settings
 
     perform("finetune", lambda console: job(settings, console), quiet=quiet)

@@ -35,6 +35,10 @@ Set = Annotated[
     flag("--set", help="Any other setting, such as masking.random_share=0.1.", panel=_COMMON, metavar="KEY=VALUE"),
 ]
 Json = Annotated[bool, flag("--json", help="One JSON object on stdout, on failure too.", panel=_COMMON)]
+Processes = Annotated[
+    str | None,
+    flag("--processes", help="Start so many processes; auto: one for each GPU.", panel=_COMMON, metavar="N|auto"),
+]
 Quiet = Annotated[bool, flag("--quiet", "-q", help="Print the output's path and nothing else.", panel=_COMMON)]
 
 # Data and model

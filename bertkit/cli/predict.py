@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform
+from bertkit.cli.session import perform, spread
 from bertkit.cli.tasked import TaskName, settings_of
 from bertkit.cli.training import DATA, rows
 from bertkit.errors import UsageError
@@ -30,6 +30,7 @@ def predict(
     overwrite: flags.Overwrite = False,
     recipe: flags.Recipe = None,
     set_: flags.Set = None,
+    processes: flags.Processes = None,
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
@@ -42,6 +43,7 @@ def predict(
     from bertkit.settings.commands import predict_settings
 
     settings = settings_of("predict", predict_settings, task, given, set_ or (), recipe)
+    spread(processes)
     from bertkit.jobs.predict import predict as job  # slow, and not needed to refuse wrong settings
 
     perform("predict", lambda console: job(settings, console), quiet=quiet)

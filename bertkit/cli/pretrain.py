@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform
+from bertkit.cli.session import perform, spread
 from bertkit.cli.training import PRETRAINING, TRAINING, rows
 
 Corpus = Annotated[
@@ -65,6 +65,7 @@ def pretrain(
     overwrite: flags.Overwrite = False,
     recipe: flags.Recipe = None,
     set_: flags.Set = None,
+    processes: flags.Processes = None,
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
@@ -78,6 +79,7 @@ def pretrain(
     from bertkit.settings.resolve import resolve
 
     settings = resolve(PretrainSettings, command="pretrain", flags=given, sets=set_ or (), recipe=recipe)
+    spread(processes)
     from bertkit.jobs.pretrain import pretrain as job  # slow, and not needed to refuse wrong settings
 
     perform("pretrain", lambda console: job(settings, console), quiet=quiet)

@@ -73,6 +73,22 @@ def opened(session: Session) -> Any:
         _current.pop()
 
 
+def spread(processes: str | None) -> None:
+    """Starts the processes that ``--processes`` asks for, and ends this one with their exit code; returns where it is one.
+
+    Raises:
+        SystemExit: They have run.
+        BertkitError: They cannot be started, or the first one was killed.
+    """
+    from bertkit.jobs.console import clean
+    from bertkit.jobs.processes import start, wanted
+
+    session = _current[-1]
+    count = wanted(processes)
+    if count > 1:
+        raise SystemExit(start(session.argv, count, session.stop, lambda text: print(clean(text), file=session.stderr)))
+
+
 def perform(command: str, job: Callable[[Console], Outcome], *, quiet: bool = False) -> None:
     """Runs a job with a console and keeps what it reports.
 
