@@ -20,7 +20,7 @@ from bertkit.tasks.models import build_model
 
 sys.path.insert(0, str(Path(__file__).parent))  # under importlib mode pytest puts no folder on the path
 
-from job_tests import QUICK, Call, Done, MakeModel, sst2_lines  # noqa: E402
+from job_tests import QUICK, Call, Done, MakeModel, sst2_lines
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,190 @@
+"""``bertkit eval``: a model's or any system's predictions against gold, each row once, in the task's own arithmetic."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from job_tests import Call, MakeModel, predictions, review, sst2_lines
+
+from bertkit.tasks.predictions import read_predictions
+
+
+def test_the_newest_run_is_scored_and_the_figures_kept_in_it(bertkit: Call, tiny: Path, sst2: Path) -> None:
+    missing = bertkit("eval", "sst2", "--data", sst2)
+    assert (missing.code, missing.report["error"]["kind"]) == (4, "missing")
+    assert "bertkit finetune sst2" in missing.report["error"]["hint"]
+    assert bertkit("finetune", "sst2", "--model", tiny, "--data", sst2, "--steps", "2").code == 0
+    before = {path: path.read_bytes() for path in Path("runs/sst2").rglob("*") if path.is_file()}
+    done = bertkit("eval", "sst2", "--data", sst2, "--max-eval-samples", "20")
+    assert "runs/sst2" in done.warned("model")[0]
+    where = Path("runs/sst2/evals/sst2-validation")
+    assert done.report["output"] == str(where)
+    kept = json.loads((where / "metrics.json").read_text())
+    assert {name: kept[name] for name in done.metrics} == done.metrics
+    assert (kept["examples"], kept["task"], kept["part"], kept["primary"]) == (20, "sst2", "validation", "accuracy")
+    records = predictions(where / "predictions.jsonl")
+    assert [record["gold"] for record in records] == [review(number)[1] for number in range(100, 120)]
+    assert [record["id"] for record in records] == [str(number) for number in range(20)]
+    right = sum(record["gold"] == record["prediction"] for record in records)
+    assert done.metrics["accuracy"] == right / 20
+    assert all(set(record["probabilities"]) == {"negative", "positive"} for record in records)
+    assert before == {path: path.read_bytes() for path in before}  # nothing that training wrote
+
+
+def test_settings_of_batches_change_no_prediction(bertkit: Call, trained: Path, sst2: Path) -> None:
+    found = []
+    for flags in ((), ("--batch-size", "7"), ("--micro-tokens", "64"), ("--batch-size", "1")):
+        done = bertkit("eval", "sst2", "--model", trained, "--data", sst2, "--output", "out", *flags)
+        records = predictions(Path("out/sst2-validation/predictions.jsonl"))
+        found.append([(record["id"], record["gold"], record["prediction"]) for record in records])
+        assert done.metrics["examples"] == 24
+    assert found[1:] == found[:1] * 3
+
+
+# Predictions of any system
+
+
+@pytest.mark.parametrize("spelling", ["numbers", "names", "ids"])
+def test_glues_file_is_scored(bertkit: Call, sst2: Path, tmp_path: Path, spelling: str) -> None:
+    said = ["positive" if number % 3 else "negative" for number in range(24)]
+    gold = [review(number)[1] for number in range(100, 124)]
+    lines = [f"{i}\t{int(name == 'positive') if spelling == 'numbers' else name.title()}" for i, name in enumerate(said)]
+    (tmp_path / "SST-2.tsv").write_text("index\tprediction\n" + "\n".join(lines[::-1] if spelling == "ids" else lines) + "\n")
+    done = bertkit("eval", "sst2", "--predictions", "SST-2.tsv", "--data", sst2)
+    assert done.metrics["accuracy"] == sum(a == b for a, b in zip(said, gold, strict=True)) / 24
+    assert done.report["output"] == "runs/evals/sst2-validation-predictions"
+    kept = read_predictions(Path("runs/evals/sst2-validation-predictions/predictions.jsonl"))
+    assert [(one.value, one.gold) for one in kept] == list(zip(said, gold, strict=True))
+
+
+def test_what_predict_wrote_for_a_part_without_labels_is_scored_later(bertkit: Call, trained: Path, sst2: Path) -> None:
+    assert bertkit("predict", "sst2", "--model", trained, "--data", sst2, "--output", "said/said.jsonl").code == 0
+    assert {record["gold"] for record in predictions(Path("said/said.jsonl"))} == {None}
+    (sst2 / "dev.tsv").write_text(sst2_lines(range(200, 210)))  # the labels come out
+    for file in ("said/said.jsonl", "said/SST-2.tsv"):
+        done = bertkit("eval", "sst2", "--predictions", file, "--data", sst2)
+        assert (done.metrics["accuracy"], done.metrics["examples"]) == (1.0, 10)
+    kept = predictions(Path(str(done.report["output"])) / "predictions.jsonl")
+    assert [record["gold"] for record in kept] == [review(number)[1] for number in range(200, 210)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "where"),
+    [
+        ("0\t1\n", "no prediction file of GLUE's", "line 1"),
+        ("", "no prediction file of GLUE's", "line 1"),
+        ("index\tprediction\n0\tmaybe\n", "'maybe' is none of negative, positive", "line 2"),
+        ("index\tprediction\n0\t2\n", "'2' is none of negative, positive", "line 2"),
+        ("index\tprediction\n0\t1\t1\n", "3 columns", "line 2"),
+        ("index\tprediction\n0\t1\n0\t1\n", "index 0 comes twice", "line 3"),
+        ("index\tprediction\n0\t1\n2\t1\n", "1 of 2 rows have no prediction, the first is index 1", "said.tsv"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(bertkit: Call, sst2: Path, text: str, message: str, where: str) -> None:
+    (sst2 / "dev.tsv").write_text(sst2_lines(range(2)))
+    Path("said.tsv").write_text(text if "\n0\t2" not in text and "maybe" not in text else text + "1\t1\n")
+    done = bertkit("eval", "sst2", "--predictions", "said.tsv", "--data", sst2)
+    assert (done.code, done.report["error"]["kind"]) == (3, "data")
+    assert message in done.report["error"]["message"]
+    assert where in done.report["error"]["where"]
+    assert not Path("runs").exists()
+
+
+TAGS = "-DOCSTART- -X- O\n\nAnn I-PER\nwas O\nin O\nNew I-LOC\nYork I-LOC\n\nBob I-PER\n"
+
+
+@pytest.mark.parametrize("form", ["conlleval", "two columns", "bare"])
+def test_tags_are_scored_from_columns_or_one_a_line(bertkit: Call, tmp_path: Path, form: str) -> None:
+    (tmp_path / "valid.txt").write_text(TAGS)
+    said = iter(["I-PER", "O", "O", "I-LOC", "O", "I-PER"])
+    lines = []
+    for line in TAGS.splitlines():
+        word = line.strip() and not line.startswith("-DOCSTART-")
+        given = {"conlleval": line + " ", "two columns": line.split(" ")[0] + " ", "bare": ""}[form]
+        lines.append(given + next(said) if word else "" if form == "bare" else line)
+    (tmp_path / "said.txt").write_text("\n".join(lines) + "\n")
+    done = bertkit("eval", "conll2003", "--predictions", "said.txt", "--validation-file", "valid.txt")
+    figures = done.metrics  # by hand: three entities, three found, two right; five of six words
+    assert [figures[name] for name in ("precision", "recall", "f1", "PER_f1", "LOC_f1")] == pytest.approx([2 / 3] * 3 + [1, 0])
+    assert (figures["accuracy"], figures["f1_strict"]) == pytest.approx((5 / 6, 2 / 3))
+    # bertkit's own copy of them gives the same
+    again = bertkit("eval", "conll2003", "--predictions", f"{done.report['output']}/predictions.jsonl", "--validation-file", "valid.txt")  # fmt: skip
+    assert again.metrics == figures
+
+
+def test_strict_figures_take_predictions_as_they_stand_beside_iob2(bertkit: Call, tmp_path: Path) -> None:
+    (tmp_path / "valid.txt").write_text("a B-PH\nb I-PH\n")
+    (tmp_path / "said.txt").write_text("a B-PH I-PH\nb I-PH I-PH\n")
+    done = bertkit("eval", "conll2003", "--predictions", "said.txt", "--validation-file", "valid.txt")
+    assert (done.metrics["f1"], done.metrics["f1_strict"]) == (1.0, 0.0)
+
+
+def test_the_reference_scores_of_squad_are_printed_again(bertkit: Call, real_data: Path) -> None:
+    reference = real_data / "data/squad/reference"
+    expected = json.loads((reference / "expected-scores.json").read_text())
+    for version in expected.values():
+        for file, scores in version["scores"].items():
+            done = bertkit(
+                "eval", "squad", "--predictions", reference / file, "--validation-file", real_data / "data/squad" / version["dataset"]
+            )  # fmt: skip
+            for name, value in scores.items():
+                ours = {"exact_match": "exact", "total": "examples"}.get(name, name)
+                assert done.metrics[ours] == pytest.approx(value, abs=1e-9), (file, name)
+
+
+def test_the_reference_scores_of_conlleval_are_printed_again(bertkit: Call, real_data: Path) -> None:
+    folder = real_data / "data/conll2003"
+    done = bertkit(
+        "eval", "conll2003", "--predictions", folder / "reference/unigram-pred-test600.txt", "--part", "test", "--data", folder,
+        "--max-eval-samples", "600",
+    )  # fmt: skip
+    figures = done.metrics
+    printed = (folder / "reference/unigram-pred-test600.conlleval.txt").read_text()
+    assert "accuracy:  93.71%; precision:  71.42%; recall:  73.68%; FB1:  72.53" in printed
+    points = [f"{100 * figures[name]:.2f}" for name in ("accuracy", "precision", "recall", "f1")]
+    assert points == ["93.71", "71.42", "73.68", "72.53"]
+    for line in printed.splitlines()[2:]:
+        name, rest = line.split(":", 1)
+        wanted = [part.split(":")[1].strip(" %").split()[0] for part in rest.split(";")]
+        ours = [f"{100 * figures[f'{name.strip()}_{what}']:.2f}" for what in ("precision", "recall", "f1")]
+        assert ours == [value.rstrip("%") for value in wanted], name
+
+
+# What a score costs
+
+SCORE = """
+import sys
+from bertkit.cli.main import run
+code = run(["eval", "sst2", "--model", sys.argv[1], "--data", sys.argv[2], "-q"])
+heavy = ("transformers.models", "evaluate", "datasets", "pyarrow", "pandas", "sklearn", "scipy", "torch._dynamo", "sympy")
+print(sorted(name for name in heavy if name in sys.modules), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.slow
+def test_100_rows_from_a_cold_start_take_seconds_and_load_nothing_that_they_do_not_need(trained: Path, sst2: Path) -> None:
+    (sst2 / "dev.tsv").write_text(sst2_lines(range(100, 200)))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-c", SCORE, str(trained), str(sst2)],
+        capture_output=True, text=True, check=True, cwd=sst2, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.stderr.splitlines()[-1] == "[]"
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 8
+
+
+def test_a_head_that_was_never_trained_is_no_model_to_score(bertkit: Call, make_model: MakeModel, sst2: Path) -> None:
+    body = make_model("encoder")
+    for command in ("eval", "predict"):
+        refused = bertkit(command, "sst2", "--model", body, "--data", sst2, "--output", "out")
+        assert (refused.code, refused.report["error"]["kind"]) == (3, "model")
+        assert "bertkit finetune" in refused.report["error"]["hint"]
+        assert not Path("out").exists()
