@@ -1,4 +1,4 @@
-"""A few hundred weights, a few rows and the program in this process: what the tests of the commands share."""
+"""A few thousand weights, a few rows, some text, and the program in this process: what the tests of the commands share."""
 
 from __future__ import annotations
 
@@ -23,10 +23,30 @@ sys.path.insert(0, str(Path(__file__).parent))  # under importlib mode pytest pu
 from job_tests import QUICK, Call, Done, MakeModel, sst2_lines
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BERTKIT_CACHE", str(folder))
+        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "BERTKIT_DEBUG"):
+            patch.delenv(name, raising=False)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some 40 documents of real English, with a ``valid.txt`` of six beside it."""
+    from small_runs import documents, write
+
+    folder = tmp_path_factory.mktemp("text")
+    texts = documents(46)
+    write(folder / "valid.txt", texts[40:])
+    return write(folder / "train.txt", texts[:40])
+
+
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def threads() -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
 
