@@ -56,7 +56,7 @@ def make_accelerator(
     Args:
         settings: What was asked for; ``became(accelerator)`` says what the precision is now.
         report_to: Trackers by Accelerate's names (``tensorboard``, ``wandb``); start them with ``Trackers``.
-        folder: Where trackers that write files put them.
+        folder: Where trackers that write files put them (or ``project_configuration.set_directories`` before they start).
         scale: The loss scale that fp16 starts with (default 2^16).
 
     Raises:
@@ -80,7 +80,6 @@ def make_accelerator(
         accelerator = Accelerator(
             cpu=on_cpu,
             mixed_precision=numbers.NAMES[became],
-            log_with=list(report_to) or None,
             project_dir=None if folder is None else str(folder),
             # A launcher's accumulation would divide every loss again; micro-batches are counted in the loop.
             gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),
@@ -90,6 +89,8 @@ def make_accelerator(
                 GradScalerKwargs() if scale is None else GradScalerKwargs(init_scale=scale),
             ],
         )
+    # Given to the constructor, trackers that write files would want their folder now; it may be claimed later.
+    accelerator.log_with = list(report_to)
     if "XLA" in str(accelerator.distributed_type):
         raise UsageError("bertkit does not train on TPUs.", hint="Use CUDA devices or the CPU.")
     numbers.set_products(asked, accelerator.device)

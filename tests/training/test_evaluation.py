@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from toy_training import ToyBatch, ToyRun, ToySource, batch_of, run_several
+from toy_training import ToyBatch, ToyRun, ToySource, batch_of
 
 from bertkit.training.evaluation import collect_outputs, evaluate_losses
 
 
 def numbers_of(model: nn.Module, batch: ToyBatch) -> Sequence[int]:
     return batch.samples.tolist()  # type: ignore[no-any-return]
+
+
+def found_by(folder: Path, processes: int) -> list[dict[str, Any]]:
+    return [json.loads((folder / f"found-{rank}.json").read_text()) for rank in range(processes)]
 
 
 def plan(rows: int, size: int) -> list[list[int]]:
@@ -95,10 +101,10 @@ def test_progress_is_told(run: ToyRun) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [2, 3])
-def test_several_processes_give_what_one_gives(tmp_path: Path, processes: int) -> None:
+def test_several_processes_give_what_one_gives(tmp_path: Path, several: tuple[int, Path]) -> None:
     """22 rows in 8s over 3, 11 in 4s over 2, 1 over both: the official cases, and more processes than batches."""
-    found = run_several(tmp_path, "evaluation", processes)
+    processes, folder = several
+    found = found_by(folder, processes)
     run = ToyRun.start(tmp_path / "one", source=ToySource(), steps=2)
     for rows, size in ((22, 8), (11, 4), (1, 8)):
         assert found[0][f"{rows}"] == list(range(rows))
@@ -117,3 +123,12 @@ def test_several_processes_give_what_one_gives(tmp_path: Path, processes: int) -
     assert [theirs["stopped"] for theirs in found] == [[3, 15]] * processes
     assert [theirs["memory"] for theirs in found] == [[0, "OutOfMemory"]] * processes
     assert len({str(theirs["weights"]) for theirs in found}) == 1
+
+
+@pytest.mark.slow
+def test_stopped_process_is_named_by_the_others(several: tuple[int, Path]) -> None:
+    """The last process stopped itself (SIGSTOP) until the first named it and woke it."""
+    processes, folder = several
+    last = processes - 1
+    for theirs in found_by(folder, processes)[:last]:
+        assert theirs["watch"] == [f"Process {last} has given no sign of life for 2 seconds."]

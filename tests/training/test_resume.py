@@ -93,24 +93,23 @@ def test_kill_after_step_7_and_the_same_command_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [2, 3])
-def test_several_processes_train_like_one(tmp_path: Path, processes: int) -> None:
+def test_several_processes_train_like_one(tmp_path: Path, several: tuple[int, Path]) -> None:
     """Batches of 7 give uneven shares; batches of 2 over three processes leave one always without a share."""
-    assert start_script(tmp_path, "several", processes) == 0
+    processes, together = several
     for name, options in {"uneven": UNEVEN, "empty": EMPTY}.items():
         train(tmp_path / "one" / name, **options)
         lines, one = log(tmp_path / "one" / name), load_file(tmp_path / "one" / name / "final.safetensors")
-        other = load_file(tmp_path / name / "final.safetensors")
+        other = load_file(together / name / "final.safetensors")
         for rank in range(processes):
-            for mine, theirs in zip(lines, log(tmp_path / name, rank), strict=True):
+            for mine, theirs in zip(lines, log(together / name, rank), strict=True):
                 assert theirs["loss"] == pytest.approx(mine["loss"], rel=1e-5)
                 for key in ("step", "epoch", "lr", "tokens", "mlm_accuracy", "nsp_accuracy"):
                     assert theirs[key] == mine[key], key
         for key, each in one.items():
             assert (other[key] - each).abs().max() <= 1e-4 * each.abs().max(), key  # twelve steps of Adam apart
         assert other["unused.weight"].equal(Toy().unused.weight)  # no gradient anywhere: not even decay
-    whole, parts = losses(tmp_path / "whole"), losses(tmp_path / "parts")
+    whole, parts = losses(together / "whole"), losses(together / "parts")
     assert sorted(parts) == list(range(1, 21))
     assert [parts[step] for step in range(11, 21)] == pytest.approx([whole[step] for step in range(11, 21)], abs=1e-6)
-    one, other = (load_file(tmp_path / name / "final.safetensors") for name in ("whole", "parts"))
+    one, other = (load_file(together / name / "final.safetensors") for name in ("whole", "parts"))
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -277,13 +277,26 @@ def watch_one_another() -> list[str]:
 
     with Watch(peers.rank, peers.world, lost, period=0.2, late=2.0):
         time.sleep(1.0)
-        if peers.main:
-            noticed.wait(60)
-            os.kill(pids[-1], signal.SIGCONT)
-        else:
+        if peers.rank == peers.world - 1:
             os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            noticed.wait(60)
+            if peers.main:
+                time.sleep(1.0)  # until all others have noticed too
+                os.kill(pids[-1], signal.SIGCONT)
         peers.wait()
     return told
+
+
+def lose_one_another(folder: Path) -> None:
+    """The last process dies in its third step; the other says what it knows."""
+    run = ToyRun.start(folder, source=ToySource(), steps=10)
+    try:
+        for report in run.steps():
+            if report.step == 3 and not run.peers.main:
+                os.kill(os.getpid(), signal.SIGKILL)
+    except ResourceError as error:
+        (folder / "found.json").write_text(json.dumps([run.loop.state.step, error.exit_code, error.message]))
 
 
 def no_room() -> None:
@@ -294,12 +307,6 @@ def no_memory(*_: object) -> None:
     raise torch.OutOfMemoryError("CUDA out of memory")
 
 
-def run_several(folder: Path, scenario: str, processes: int) -> list[dict[str, Any]]:
-    """Runs a scenario of this script under torchrun; what each process found, by rank."""
-    assert start_script(folder, scenario, processes) == 0
-    return [json.loads((folder / f"found-{rank}.json").read_text()) for rank in range(processes)]
-
-
 def start_script(folder: Path, scenario: str, processes: int = 1) -> int:
     launcher = f"-m torch.distributed.run --standalone --nproc-per-node {processes}".split() if processes > 1 else []
     done = subprocess.run(
@@ -307,6 +314,7 @@ def start_script(folder: Path, scenario: str, processes: int = 1) -> int:
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
+        timeout=240,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode
@@ -315,24 +323,23 @@ def start_script(folder: Path, scenario: str, processes: int = 1) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("scenario", choices=["killed", "again", "several", "evaluation", "watch"])
+    parser.add_argument("scenario", choices=["killed", "again", "several", "lost"])
     arguments = parser.parse_args()
     folder = arguments.folder
+    if arguments.scenario == "lost":
+        lose_one_another(folder)
+        return
     if arguments.scenario == "several":
         train(folder / "uneven", **UNEVEN)
         train(folder / "empty", **EMPTY)
         train(folder / "whole", **RESUMED)
         train(folder / "parts", **RESUMED, stop_at=10)
         train(folder / "parts", **RESUMED)
-    elif arguments.scenario == "evaluation":
-        (folder / f"found-{os.environ['RANK']}.json").write_text(json.dumps(several_processes_talk(folder)))
-    elif arguments.scenario == "watch":
-        told = watch_one_another()
+        told = several_processes_talk(folder) | {"watch": watch_one_another()}
         (folder / f"found-{os.environ['RANK']}.json").write_text(json.dumps(told))
+        torch.distributed.destroy_process_group()
     else:
         train(folder, **KILLED, save_every=1, die_after=7 if arguments.scenario == "killed" else 0)
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
