@@ -195,16 +195,14 @@ def predict_settings(task: str) -> type[PredictSettings]:
 
 
 def task_defaults(task: str) -> dict[str, object]:
-    """The defaults that a task's declaration has over those of its kind, by dotted key."""
+    """The defaults that a task's declaration has over those of its kind, by dotted key.
+
+    Its budget is not among them: it holds only where nobody says any, else 2 epochs would end a run of ``--steps 40``.
+    """
     declared = task_named(task)
-    places = {
-        "epochs": "budget.epochs",
-        "steps": "budget.steps",
-        "batch_size": "batch.size",
-        "learning_rate": "optimizer.learning_rate",
-    }
+    places = {"batch_size": "batch.size", "learning_rate": "optimizer.learning_rate"}
     found: dict[str, object] = {f"kind.{name}": value for name, value in declared.settings.items()}
-    return found | {places.get(name, name): value for name, value in declared.training.items()}
+    return found | {places[name]: value for name, value in declared.training.items() if name in places}
 
 
 def run_name(settings: PretrainSettings, size: str) -> str:

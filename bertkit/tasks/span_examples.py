@@ -19,6 +19,7 @@ from pydantic import Field
 from bertkit.batches.windows import Window, check_windows, trusted_windows, windows
 from bertkit.labelled.rows import QuestionRow, RowReport
 from bertkit.labelled.squad import answer_fault, shown
+from bertkit.notices import say
 from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings
 from bertkit.tasks.span_reach import Ints, Reach, span_of
 
@@ -94,6 +95,8 @@ def encode_questions(
     Raises:
         UsageError: The stride would leave tokens of some row in no window, or a question leaves no room (exit 2).
     """
+    if segments == 1:
+        say("one-segment", "The model has one segment (type_vocab_size 1): question and context are of segment 0.")
     tokens = _tokenize(rows, wordpiece, settings)
     rooms = [settings.max_length - SPECIALS - len(each.question) for each in tokens]
     if settings.stride < 0 or min(rooms, default=1) < 1:

@@ -1,0 +1,213 @@
+"""``bertkit predict``: a line a row, in input order, whatever the texts look like."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from job_tests import QUICK, Call, MakeModel, predictions, review
+
+TABLE = b'\xef\xbb\xbftext,label\r\nnull,0\r\nNA,1\r\n"two\nlines, ""quoted""",0\r\n"",1\r\nnan,0\r\n'
+TEXTS = ["null", "NA", 'two\nlines, "quoted"', "", "nan"]
+
+
+def test_texts_that_look_missing_are_texts(bertkit: Call, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "test.csv").write_bytes(TABLE)
+    (tmp_path / "train.csv").write_bytes(TABLE)
+    done = bertkit(
+        "finetune", "classification", "--model", tiny, "--train-file", "train.csv", "--validation-file", "test.csv", "--steps", "1"
+    )  # fmt: skip
+    assert done.metrics["examples"] == 5
+    assert done.warned("labels") == ["2 labels, taken as names of classes: 0, 1."]
+    for data in ("test.csv", "."):
+        assert bertkit("predict", "classification", "--data", data, "--output", "said.jsonl").metrics == {"examples": 5}
+        records = predictions(Path("said.jsonl"))
+        assert [record["id"] for record in records] == ["0", "1", "2", "3", "4"]
+        assert [record["gold"] for record in records] == ["0", "1", "0", "1", "0"]
+        assert {record["prediction"] for record in records} <= {"0", "1"}
+    # One by one they get what they get together: no text was taken for another or for nothing.
+    for text, record in zip(TEXTS, records, strict=True):
+        Path("one.jsonl").write_text(json.dumps({"text": text}) + "\n")
+        bertkit("predict", "classification", "--data", "one.jsonl", "--output", "alone.jsonl")
+        (alone,) = predictions(Path("alone.jsonl"))
+        assert alone["probabilities"] == pytest.approx(record["probabilities"], abs=1e-5)
+
+
+def test_lines_of_stdin_go_to_stdout(
+    bertkit: Call, trained: Path, monkeypatch: pytest.MonkeyPatch, sst2: Path, tmp_path: Path
+) -> None:
+    texts = [review(number)[0] for number in range(300, 306)]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(texts) + "\n"))
+    done = bertkit("predict", "sst2", "--model", trained, plain=True)
+    assert done.code == 0
+    records = [json.loads(line) for line in done.out.splitlines()]
+    assert [record["prediction"] for record in records] == [review(number)[1] for number in range(300, 306)]
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    empty = bertkit("predict", "sst2", "--model", trained, "--output", "said.jsonl")
+    assert (empty.code, empty.report["error"]["kind"]) == (4, "missing")
+    assert not Path("said.jsonl").exists()
+
+
+def test_a_test_part_without_labels(bertkit: Call, trained: Path, sst2: Path) -> None:
+    refused = bertkit("eval", "sst2", "--model", trained, "--data", sst2, "--part", "test", "--output", "out")
+    assert (refused.code, refused.report["error"]["kind"]) == (3, "data")
+    assert "no labels" in refused.report["error"]["message"]
+    assert "bertkit predict sst2" in refused.report["error"]["hint"]
+    assert not Path("out").exists()
+    done = bertkit("predict", "sst2", "--model", trained, "--data", sst2, "--output", "out/said.jsonl")
+    assert (done.metrics, done.report["output"]) == ({"examples": 10}, "out/said.jsonl")
+    expected = [review(number)[1] for number in range(200, 210)]
+    assert [record["prediction"] for record in predictions(Path("out/said.jsonl"))] == expected
+    lines = Path("out/SST-2.tsv").read_text().splitlines()
+    assert lines == ["index\tprediction", *(f"{i}\t{int(name == 'positive')}" for i, name in enumerate(expected))]
+    into = bertkit("predict", "sst2", "--model", trained, "--data", sst2, "--output", "out")
+    assert (into.code, into.report["error"]["kind"]) == (2, "folder")
+    assert bertkit("predict", "sst2", "--model", trained, "--data", sst2).code == 2  # --json needs a place
+
+
+# Tags
+
+SENTENCE = "hello O\n\u200e B-X\na O\n\ufffd I-X\nna B-Y\n"
+LONG = "\n".join(f"{word} {tag}" for word, tag in [("hello", "O"), ("a", "B-X"), ("na", "I-X"), (".", "O")] * 100) + "\n"
+TAGGED = "-DOCSTART- O\n\nhello O\na B-X\nna I-X\n\nfine B-Y\n.\tO\n\n"
+
+
+@pytest.fixture
+def tagger(bertkit: Call, tiny: Path, tmp_path: Path) -> Path:
+    (tmp_path / "train.txt").write_text(TAGGED * 4 + LONG)
+    done = bertkit(
+        "finetune", "conll2003", "--model", tiny, "--train-file", "train.txt", "--validation-file", "train.txt", *QUICK,
+        "--epochs", "30", "--output", "tagger",
+    )  # fmt: skip
+    assert done.metrics["f1"] == 1.0
+    return Path("tagger")
+
+
+def test_one_tag_a_word_deleted_words_and_long_sentences_included(bertkit: Call, tagger: Path, tmp_path: Path) -> None:
+    source = SENTENCE + "\n\n-DOCSTART- O\n\n" + LONG
+    (tmp_path / "test.txt").write_text(source, encoding="utf-8")
+    flags = ("--model", tagger, "--test-file", "test.txt", "--max-length", "128")
+    done = bertkit("predict", "conll2003", *flags, "--output", "said/said.jsonl")
+    assert done.metrics == {"examples": 2}
+    first, second = predictions(Path("said/said.jsonl"))
+    assert (len(first["prediction"]), len(second["prediction"])) == (5, 400)
+    assert (first["prediction"][1], first["prediction"][3]) == ("O", "O")
+    assert second["prediction"] == ["O", "B-X", "I-X", "O"] * 100
+    lines = Path("said/predictions.txt").read_text(encoding="utf-8").split("\n")
+    assert len(lines) == len(source.split("\n"))
+    for ours, theirs in zip(lines, source.split("\n"), strict=True):
+        assert ours == theirs or (theirs and ours.startswith(theirs + " ") and ours.count(" ") == 2)
+        assert (ours == theirs) == (not theirs or theirs.startswith("-DOCSTART-"))
+    scored = bertkit("eval", "conll2003", *flags)
+    assert scored.metrics["X_recall"] == pytest.approx(100 / 102)  # B-X and I-X stand on deleted words: two more, and missed
+    assert "out of reach" in scored.err
+
+
+# Questions
+
+
+def squad(*questions: dict[str, object], context: str) -> str:
+    return json.dumps({"version": "x", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": list(questions)}]}]})
+
+
+def question(identity: str, text: str, *answers: tuple[str, int], **more: object) -> dict[str, object]:
+    return {"id": identity, "question": text, "answers": [{"text": t, "answer_start": s} for t, s in answers], **more}
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "start"),
+    [
+        ("  Paris is big.", "Paris", 2),
+        ("a b\r\nfine\r\n c", "fine", 5),
+        ("价格は高い。 Key made it", "Key", 7),
+        ("a Né b", "Né", 2),
+    ],
+)
+def test_answers_are_slices_of_the_context(bertkit: Call, make_model: MakeModel, tmp_path: Path, context: str, answer: str, start: int) -> None:  # fmt: skip
+    assert context[start : start + len(answer)] == answer
+    text = squad(
+        question("1", "   Where?", (answer, start)),
+        question("2", "elsewhere", (answer, start + 1)),
+        context=context,
+    )
+    (tmp_path / "train.json").write_text(text, encoding="utf-8")
+    model = make_model("span")
+    done = bertkit(
+        "finetune", "squad", "--model", model, "--train-file", "train.json", "--validation-file", "train.json",
+        "--steps", "40", "--lr", "0.01", "--output", "run",
+    )  # fmt: skip
+    assert f"question 2: answer_start {start + 1} shows" in done.err
+    assert (done.metrics["exact"], done.metrics["examples"]) == (100.0, 2)
+    assert bertkit("predict", "squad", "--model", "run", "--test-file", "train.json", "--output", "said/said.jsonl").code == 0
+    official = json.loads(Path("said/predictions.json").read_text(encoding="utf-8"))
+    assert official == {"1": answer, "2": answer}
+    record = predictions(Path("said/said.jsonl"))[0]
+    assert context[record["start"] : record["end"]] == record["prediction"]
+    assert set(json.loads(Path("said/nbest_predictions.json").read_text())) == {"1", "2"}
+    assert not Path("said/null_odds.json").exists()
+
+
+def test_a_model_that_is_not_a_number_says_which_question(bertkit: Call, make_model: MakeModel, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    model = make_model("span")
+    weights = load_file(model / "model.safetensors")
+    weights["qa_outputs.bias"] = weights["qa_outputs.bias"] * float("nan")
+    save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
+    (tmp_path / "q.json").write_text(squad(question("what-1", "a", ("b", 2)), context="a b c"))
+    done = bertkit("eval", "squad", "--model", model, "--validation-file", "q.json", "--output", "out")
+    assert (done.code, done.report["error"]["kind"]) == (3, "data")
+    assert "what-1" in done.report["error"]["message"]
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_questions_without_an_answer(bertkit: Call, make_model: MakeModel, tmp_path: Path, said: bool) -> None:
+    more = {"is_impossible": True} if said else {}
+    no = question("no", "b", **more)
+    text = squad(question("yes", "a", ("b", 2), **({"is_impossible": False} if said else {})), no, context="a b c")
+    (tmp_path / "q.json").write_text(text)
+    from safetensors.numpy import load_file, save_file
+
+    model = make_model("span")  # a head that says null: everything is 0, and null stands first
+    weights = {name: value * 0 if name.startswith("qa_outputs") else value for name, value in load_file(model / "model.safetensors").items()}  # fmt: skip
+    save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
+    done = bertkit("eval", "squad", "--model", model, "--validation-file", "q.json", "--set", "kind.null_threshold=-1", "--output", "out")  # fmt: skip
+    assert (done.metrics["NoAns_exact"], done.metrics["HasAns_exact"], done.metrics["exact"]) == (100.0, 0.0, 50.0)
+    official = json.loads(Path("out/squad-validation/predictions.json").read_text())
+    assert official == {"yes": "", "no": ""}
+    assert set(json.loads(Path("out/squad-validation/null_odds.json").read_text())) == {"yes", "no"}
+    plain = bertkit("eval", "squad", "--model", model, "--validation-file", "q.json", "--set", "kind.null_answers=false", "--output", "out2")  # fmt: skip
+    assert plain.code == 0
+    official = json.loads(Path("out2/squad-validation/predictions.json").read_text())
+    assert all(official[name] in ("a", "a b", "a b c", "b", "b c", "c") for name in ("yes", "no"))
+
+
+@pytest.mark.parametrize("stride", [120, 128, -1])
+def test_a_stride_that_leaves_tokens_in_no_window_is_refused(bertkit: Call, make_model: MakeModel, tmp_path: Path, stride: int) -> None:  # fmt: skip
+    context = " ".join(["a"] * 157)
+    (tmp_path / "q.json").write_text(squad(question("1", " ".join(["b"] * 11), ("a", 0)), context=context))
+    command = ("predict", "squad", "--model", make_model("span"), "--test-file", "q.json", "--max-length", "128", "--output", "said/said.jsonl")  # fmt: skip
+    refused = bertkit(*command, "--stride", stride)
+    assert refused.code == 2
+    told = str(refused.report["error"])
+    assert "stride" in told
+    assert str(stride) in told
+    assert "114" in told
+    assert not Path("said").exists()
+    assert bertkit(*command, "--stride", "113").code == 0
+
+
+@pytest.mark.parametrize("segments", [1, 2])
+def test_special_token_text_in_the_data_is_text(bertkit: Call, make_model: MakeModel, tmp_path: Path, segments: int) -> None:
+    text = squad(question("1", "see [SEP] ?", ("[MASK]", 8)), context="this is [MASK] . [SEP] [CLS] b")
+    (tmp_path / "q.json").write_text(text)
+    model = make_model("span", type_vocab_size=segments)
+    done = bertkit(
+        "finetune", "squad", "--model", model, "--train-file", "q.json", "--validation-file", "q.json", "--steps", "40", "--lr", "0.01"
+    )  # fmt: skip
+    assert done.metrics["exact"] == 100.0
+    assert done.metrics["steps"] == 40
+    assert len(done.warned("one-segment")) == (segments == 1)
