@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from bertkit.errors import InputError
-from bertkit.model.attention import attend, layout_of
+from bertkit.model.attention import attend, attend_fused, layout_of
 from bertkit.model.config import EncoderConfig
 from bertkit.model.encoder import Encoder
-from bertkit.model.layers import dropout, keep_mask
+from bertkit.model.layers import add_dropped, dropout, keep_mask
 from bertkit.notices import collecting
 from bertkit.packed import PackedSequences
 
@@ -162,6 +162,51 @@ def test_dropout_drops_its_share_independently_and_keeps_the_mean(share: float) 
         joint = float((lost[:, shift:] * lost[:, :-shift]).mean())
         assert abs(joint - share**2) < 5 * share / count**0.5 + 2 * share / 65536
     assert scale * float(round((1 - round(share * 65536) / 65536) * 65536)) == pytest.approx(65536)
+
+
+def test_attention_with_dropout_has_the_slope_of_what_it_computes() -> None:
+    packed = pack(3, 5, 17)
+    generator = torch.Generator().manual_seed(3)
+    fused = torch.randn(25, 3, 2, 4, generator=generator, dtype=torch.float64).requires_grad_()
+
+    def drawn_alike(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(11)
+        return attend_fused(x, packed, dropout=0.4)
+
+    assert not torch.allclose(drawn_alike(fused), attend_fused(fused, packed))
+    assert torch.autograd.gradcheck(drawn_alike, (fused,), fast_mode=True)
+
+
+def test_attention_with_dropout_keeps_the_mean() -> None:
+    packed = pack(3, 5)
+    fused = torch.randn(8, 3, 2, 4, generator=torch.Generator().manual_seed(3))
+    torch.manual_seed(11)
+    drawn = torch.stack([attend_fused(fused, packed, dropout=0.3) for _ in range(2000)])
+    error = drawn.std(0) / 2000**0.5
+    assert bool(((drawn.mean(0) - attend_fused(fused, packed)).abs() < 5 * error + 1e-6).all())
+
+
+def test_adding_what_dropout_leaves_is_the_sum() -> None:
+    base, x = (torch.randn(64, 64, requires_grad=True) for _ in range(2))
+    torch.manual_seed(11)
+    found = add_dropped(base, x, 0.3, True)
+    torch.manual_seed(11)
+    expected = base + dropout(x, 0.3, True)
+    torch.testing.assert_close(found, expected)
+    slope = torch.randn(64, 64)
+    for own, other in zip(
+        torch.autograd.grad(found, (base, x), slope), torch.autograd.grad(expected, (base, x), slope), strict=True
+    ):
+        torch.testing.assert_close(own, other)
+
+
+def test_the_padding_token_as_an_input_gets_no_gradient() -> None:
+    ids = torch.tensor([5, 0, 6])
+    for pad_id in (0, None):
+        encoder = Encoder.of(CONFIG.changed(pad_token_id=pad_id), seed=1)
+        encoder(PackedSequences.from_lengths(ids, torch.zeros_like(ids), torch.tensor([3]))).states[0, 0].backward()
+        assert encoder.words.weight.grad is not None
+        assert bool(encoder.words.weight.grad[0].any()) == (pad_id is None)
 
 
 def test_dropout_gradient_is_its_mask() -> None:
