@@ -87,7 +87,6 @@ class _Finetuning:
             settings=self.settings.kind,
             machine=self.machine,
             micro_tokens=2 * (self.settings.batch.micro_tokens or self.machine.micro_tokens),
-            seed=self.settings.run.seed,
         )
         job = self._job(model, source, scorer, validation, encoded)
         self._announce(model, encoded, validation, source)
