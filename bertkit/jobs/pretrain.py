@@ -50,7 +50,11 @@ def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
     with claimed(settings, console, machine.peers, command="pretrain", name=name) as folder:
         if folder.situation == "finished":
             return already_finished(folder, console)
-        return _Pretraining(settings, console, machine.as_before(folder, settings), folder, size).run()
+        try:
+            return _Pretraining(settings, console, machine.as_before(folder, settings), folder, size).run()
+        except DataError as error:
+            error.where = error.where or ", ".join(settings.inputs.corpus)
+            raise
 
 
 def cache_folder() -> Path:
@@ -134,6 +138,8 @@ class _Pretraining:
                 pad_token_id=self.wordpiece.pad_id,
                 max_position_embeddings=positions,
             )
+        if config.type_vocab_size == 1 and settings.examples.objective != "mlm":
+            say("one-segment", "The model has one segment (type_vocab_size 1): both texts of a pair are of segment 0.")
         dropout = settings.model.dropout
         if dropout is not None:
             config = config.changed(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
@@ -165,23 +171,28 @@ class _Pretraining:
         return with_values(fill(settings, late), {"device.precision": self.machine.precision})
 
     def _build(self) -> _Text:
-        corpus, cache = self.settings.corpus, cache_folder() / "stores"
-        files = corpus_files([Path(name) for name in self.settings.inputs.validation]) if self.settings.inputs.validation else []
-        held_out = None if files else HELD_OUT
-        with self.console.progress("Reading the text", safe=True) as update:
+        named = self.settings.inputs.validation
+        train, validation = self._read(self.files, "Reading the text", None if named else HELD_OUT)
+        pairs = self.settings.examples.objective != "mlm"
+        if named:
+            files = corpus_files([Path(name) for name in named])
+            validation, _ = self._read(files, "Reading the validation text")
+        elif validation is None or (pairs and train.counts["documents"] < 2):
+            say(
+                "no-held-out",
+                "The text has too few documents to hold one out, so validation is on the training text itself; "
+                "--validation-file names another.",
+            )
+            train, validation = self._read(self.files, "Reading the text")[0], None
+        return _Text(train=train, validation=validation or train)
+
+    def _read(self, files: Sequence[Path], what: str, held_out: HeldOut | None = None) -> tuple[TokenStore, TokenStore | None]:
+        cache = cache_folder() / "stores"
+        with self.console.progress(what, safe=True) as update:
             train, validation, _ = build_stores(
-                self.files, self.wordpiece, corpus, cache=cache, held_out=held_out, progress=update
+                files, self.wordpiece, self.settings.corpus, cache=cache, held_out=held_out, progress=update
             )
-        if files:
-            with self.console.progress("Reading the validation text", safe=True) as update:
-                validation, _, _ = build_stores(files, self.wordpiece, corpus, cache=cache, progress=update)
-        if validation is None:
-            raise DataError(
-                "The text is too little to hold a document out for validation.",
-                where=", ".join(self.settings.inputs.corpus),
-                hint="Name a file to validate on with --validation-file, or give more text.",
-            )
-        return _Text(train=train, validation=validation)
+        return train, validation
 
     def _validation(self, store: TokenStore) -> PretrainingSource:
         """Examples and masks that are the same every time; a single document has no pairs, and is scored by its words alone."""
@@ -276,6 +287,8 @@ class _Pretraining:
         say_, settings = self.console.say, self.settings
         counts = text.train.counts
         held = "the validation file" if settings.inputs.validation else "held out, chosen by hash"
+        if text.validation is text.train:
+            held = "the training text itself"
         say_(
             f"Text: {counts['documents']:,} documents, {counts['sentences']:,} sentences, {counts['tokens']:,} tokens; "
             f"validation: {text.validation.counts['documents']:,} documents ({held})."

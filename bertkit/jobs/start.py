@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from bertkit.errors import ResourceError
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder, claim
 from bertkit.jobs.lost import watching
-from bertkit.jobs.places import remove_made
+from bertkit.jobs.tentative import tentative
 from bertkit.notices import say
 from bertkit.settings.commands import Training
 from bertkit.training.device import DeviceSettings, became, make_accelerator
@@ -119,43 +118,28 @@ def claimed(
         facts: More for bertkit.json.
     """
     path = Path(settings.output) if settings.output is not None else Path("runs") / name
-    there = {parent for parent in (path, *path.parents) if parent.exists()}
-    taken: list[RunFolder] = []
 
-    def take() -> tuple[Path, Any, dict[str, Any]]:
-        folder = claim(
-            path,
-            settings,
-            command=command,
-            named=settings.output is not None,
-            line=console.line,
-            overwrite=settings.overwrite,
-            facts=facts,
-        )
-        taken.append(folder)
-        return folder.path, folder.situation, folder.state
+    def take() -> RunFolder:
+        taken: list[RunFolder] = []
 
-    where, situation, state = peers.main_only(take)
-    try:
-        with taken[0] if taken else RunFolder(where, situation, state, None) as folder, watching(peers, console):
-            try:
-                yield folder
-            except BaseException:
-                if taken and situation == "new" and CHECKPOINTS not in folder.state.get("made", []):
-                    with contextlib.suppress(OSError):  # what went wrong before is what is told
-                        remove_made(folder.path, folder.state)
-                raise
-    finally:
-        if taken:
-            _remove_empty(where, there)
+        def first() -> tuple[Path, Any, dict[str, Any]]:
+            folder = claim(
+                path,
+                settings,
+                command=command,
+                named=settings.output is not None,
+                line=console.line,
+                overwrite=settings.overwrite,
+                facts=facts,
+            )
+            taken.append(folder)
+            return folder.path, folder.situation, folder.state
 
+        where, situation, state = peers.main_only(first)
+        return taken[0] if taken else RunFolder(where, situation, state, None)
 
-def _remove_empty(folder: Path, there: set[Path]) -> None:
-    """Removes the folders that this run made, where nothing is in them."""
-    for each in (folder, *folder.parents):
-        if each in there:
-            return
-        try:
-            each.rmdir()
-        except OSError:
-            return
+    def begun(folder: RunFolder) -> bool:
+        return not peers.main or CHECKPOINTS in folder.state.get("made", [])
+
+    with tentative(path, take, begun) as folder, watching(peers, console):
+        yield folder

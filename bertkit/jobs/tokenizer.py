@@ -9,9 +9,11 @@ from pathlib import Path
 from bertkit.corpus.documents import CorpusSettings, ReadReport, corpus_files, read_documents
 from bertkit.corpus.training import train_wordpiece
 from bertkit.corpus.wordpiece import WordPiece
+from bertkit.errors import DataError
 from bertkit.jobs.console import Console
-from bertkit.jobs.folder import claim
+from bertkit.jobs.folder import RunFolder, claim
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.tentative import tentative
 from bertkit.notices import say
 from bertkit.settings.compare import with_values
 from bertkit.settings.tools import TokenizerTrainSettings
@@ -46,7 +48,11 @@ def trained_vocabulary(
     console.say(f"Training {'a cased' if cased else 'an uncased'} vocabulary of {size:,} entries on the text.")
     report = ReadReport()
     with console.progress("Reading for the vocabulary", safe=True) as update, console.stop.deferred():
-        wordpiece = train_wordpiece(read_documents(files, settings, report, update), size=size, lowercase=not cased)
+        try:
+            wordpiece = train_wordpiece(read_documents(files, settings, report, update), size=size, lowercase=not cased)
+        except DataError as error:
+            error.where = error.where or ", ".join(map(str, files))
+            raise
         console.stop.check()
     if report.replacements:
         say("replacements", f"{report.replacements:,} bytes were not UTF-8 and became U+FFFD.")
@@ -58,15 +64,19 @@ def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outco
     files = corpus_files([Path(name) for name in settings.files])
     output = Path(settings.output) if settings.output else Path("runs") / f"{files[0].stem}-tokenizer"
     size = settings.vocab_size or vocabulary_size(sum(path.stat().st_size for path in files))
-    with claim(
-        output,
-        settings,
-        command="tokenizer train",
-        named=settings.output is not None,
-        line=console.line,
-        overwrite=settings.overwrite,
-        fingerprints={"text": text_fingerprint(files)},
-    ) as folder:
+
+    def take() -> RunFolder:
+        return claim(
+            output,
+            settings,
+            command="tokenizer train",
+            named=settings.output is not None,
+            line=console.line,
+            overwrite=settings.overwrite,
+            fingerprints={"text": text_fingerprint(files)},
+        )
+
+    with tentative(output, take, lambda folder: False) as folder:
         if folder.situation == "finished":
             console.say(f"Already finished: {folder.path}")
             return Outcome(state="already finished", output=folder.path)
