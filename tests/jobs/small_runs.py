@@ -15,16 +15,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
 from pydoc_data.topics import topics
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 # What makes a run small, and the same to the bit in every process: two layers, short sequences, one thread.
 SMALL = (
     "--size tiny --vocab-size 300 --max-length 32 --batch-size 8 --log-every 1 --precision fp32 "
     "--set device.threads=1 --set inputs.validation_sequences=16 --workers 0"
-).split()
+)
 
 
 def documents(count: int, lines: int = 12) -> list[list[str]]:
@@ -43,10 +42,15 @@ def write(path: Path, texts: Sequence[Sequence[str]]) -> Path:
 
 
 def flags(corpus: Path | str, output: Path | str, *more: str) -> list[str]:
-    """The arguments of a small pretraining; the first word of ``more`` that repeats a flag wins, as on any command line."""
+    """The arguments of a small pretraining; flags in ``more`` may stand in one text, and the last one of a name counts."""
     valid = Path(corpus).with_name("valid.txt")
     given = ["--valid", str(valid)] if valid.exists() else []
-    return ["pretrain", "--corpus", str(corpus), *given, *SMALL, "-o", str(output), *more]
+    return ["pretrain", "--corpus", str(corpus), *given, *SMALL.split(), "-o", str(output), *split(*more)]
+
+
+def split(*texts: str) -> list[str]:
+    """Flags that stand in one text, apart."""
+    return [word for text in texts for word in (text.split() if text.startswith("-") else [text])]
 
 
 @dataclass(frozen=True)
@@ -179,10 +183,8 @@ def main() -> None:
         os.environ.update(variables)
         told = Call(-1, "", "")
         with at_step(breaks, killed if "kill" in variables else gone) if breaks else contextlib.nullcontext():
-            try:
+            with contextlib.suppress(Gone):
                 told = call(*argv)
-            except Gone:
-                pass
         rank = os.environ.get("RANK", "0")
         facts = {"code": told.code, "out": told.out, "err": told.err}
         Path(sys.argv[1]).with_name(f"told-{number}-{rank}.json").write_text(json.dumps(facts), encoding="utf-8")
