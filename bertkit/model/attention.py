@@ -57,10 +57,32 @@ class Layout:
     padding: Tensor | None
 
 
-def layout_of(packed: PackedSequences, heads: int) -> Layout | None:
-    """The plan for a batch on the CPU, where sequences of like length are computed together; None for other devices."""
-    if packed.boundaries.device.type != "cpu":
-        return None
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """How a batch is laid out on an accelerator where it cannot lie end to end: each sequence over L columns.
+
+    Attributes:
+        rows: ``[T]`` int64, each token's place in ``[S·L]``.
+        real: ``[S, 1, 1, L]`` bool, which columns hold a token.
+    """
+
+    rows: Tensor
+    real: Tensor
+
+
+def layout_of(packed: PackedSequences, heads: int) -> Layout | Padded:
+    """The plan for a batch: groups of like length on the CPU, elsewhere one padded rectangle, made without asking the device."""
+    return _grouped(packed, heads) if packed.boundaries.device.type == "cpu" else _rectangle(packed)
+
+
+def _rectangle(packed: PackedSequences) -> Padded:
+    owner = packed.sequence_ids()
+    column = torch.arange(packed.tokens, device=owner.device) - packed.boundaries.long()[owner]
+    real = torch.arange(packed.longest, device=owner.device) < packed.boundaries.diff()[:, None]  # [S, L]
+    return Padded(owner * packed.longest + column, real[:, None, None])
+
+
+def _grouped(packed: PackedSequences, heads: int) -> Layout:
     starts, lengths = packed.boundaries[:-1].long(), packed.boundaries.diff().long()
     steps = torch.div(lengths + _STEP - 1, _STEP, rounding_mode="floor")
     head = torch.arange(heads)[:, None]  # [h, 1]
@@ -177,15 +199,14 @@ class _Plain(torch.autograd.Function):
         return made.index_select(0, layout.scatter).view(tokens, 3, heads, width), None, None
 
 
-def _padded(q: Tensor, k: Tensor, v: Tensor, packed: PackedSequences, dropout: float) -> Tensor:
-    """torch's own attention on padded sequences, for accelerators where they cannot lie end to end; never asks the device."""
-    column = torch.arange(packed.longest, device=q.device)
-    real = column < packed.boundaries.diff()[:, None]  # [S, L]
-    token = packed.boundaries[:-1, None].long() + torch.where(real, column, 0)
-    q, k, v = (x[token].transpose(1, 2) for x in (q, k, v))  # [S, h, L, d]
-    context = F.scaled_dot_product_attention(q, k, v, attn_mask=real[:, None, None], dropout_p=dropout)
-    owner = packed.sequence_ids()
-    return context.transpose(1, 2)[owner, torch.arange(packed.tokens, device=q.device) - packed.boundaries.long()[owner]]
+def _padded(fused: Tensor, layout: Padded, dropout: float) -> Tensor:
+    """torch's own attention over padded sequences. ``[T, 3, h, d]`` in, ``[T, h, d]`` out."""
+    count, length, (_, heads, width) = layout.real.shape[0], layout.real.shape[-1], fused.shape[1:]
+    # Copying rows in and selecting rows out go back as a selection and a sum; indexing would go back by sorting.
+    laid = fused.new_zeros(count * length, *fused.shape[1:]).index_copy(0, layout.rows, fused)
+    q, k, v = laid.view(count, length, 3, heads, width).permute(2, 0, 3, 1, 4)  # [S, h, L, d]
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=layout.real, dropout_p=dropout)
+    return context.transpose(1, 2).reshape(-1, heads, width).index_select(0, layout.rows)
 
 
 @cache
@@ -199,7 +220,7 @@ def _end_to_end() -> Callable[..., Any] | None:
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, packed: PackedSequences, *, dropout: float = 0.0, layout: Layout | None = None
+    q: Tensor, k: Tensor, v: Tensor, packed: PackedSequences, *, dropout: float = 0.0, layout: Layout | Padded | None = None
 ) -> Tensor:
     """softmax(q kᵀ / √d) v within each sequence.
 
@@ -217,18 +238,19 @@ def attend(
     return attend_fused(torch.stack([q, k, v], 1), packed, dropout=dropout, layout=layout)
 
 
-def attend_fused(fused: Tensor, packed: PackedSequences, *, dropout: float = 0.0, layout: Layout | None = None) -> Tensor:
+def attend_fused(
+    fused: Tensor, packed: PackedSequences, *, dropout: float = 0.0, layout: Layout | Padded | None = None
+) -> Tensor:
     """:func:`attend` of queries, keys and values that lie together as one product gives them, ``[T, 3, h, d]``."""
-    if fused.device.type == "cpu":
-        layout = layout_of(packed, fused.shape[2]) if layout is None else layout
-        return _Plain.apply(fused, layout, dropout)  # type: ignore[no-untyped-call, no-any-return]
-    q, k, v = fused.unbind(1)
-    half = q.dtype in (torch.float16, torch.bfloat16)
-    if q.is_cuda and half and dropout == 0.0 and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256 and (kernel := _end_to_end()):
+    half, width = fused.dtype in (torch.float16, torch.bfloat16), fused.shape[-1]
+    if fused.is_cuda and half and dropout == 0.0 and width % 8 == 0 and width <= 256 and (kernel := _end_to_end()):
         bounds, longest = packed.boundaries, packed.longest
-        context: Tensor = kernel(q, k, v, bounds, bounds, longest, longest)
+        context: Tensor = kernel(*fused.unbind(1), bounds, bounds, longest, longest)
         return context
-    return _padded(q, k, v, packed, dropout)
+    layout = layout_of(packed, fused.shape[2]) if layout is None else layout
+    if isinstance(layout, Padded):
+        return _padded(fused, layout, dropout)
+    return _Plain.apply(fused, layout, dropout)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def attention_weights(fused: Tensor, packed: PackedSequences) -> Tensor:

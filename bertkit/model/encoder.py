@@ -9,7 +9,6 @@ Shapes: T tokens, S sequences, L the longest of them, H the width, h heads, P ch
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -18,8 +17,9 @@ from torch.utils.checkpoint import checkpoint
 
 from bertkit.errors import InputError
 from bertkit.model.activations import activation
-from bertkit.model.attention import Layout, attend_fused, attention_weights, layout_of
+from bertkit.model.attention import Layout, Padded, attend_fused, attention_weights, layout_of
 from bertkit.model.config import EncoderConfig
+from bertkit.model.hidden import Hidden
 from bertkit.model.layers import Embedding, Linear, add_dropped, draw_weights, dropout
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
@@ -30,56 +30,6 @@ VOCABULARY_STEP = 64
 def padded_vocabulary(size: int) -> int:
     """V rounded up to a multiple of 64; the rows added are zero and stay so."""
     return -(-size // VOCABULARY_STEP) * VOCABULARY_STEP
-
-
-@dataclass(slots=True)
-class Hidden:
-    """The encoder's last hidden states, by sequence or by token.
-
-    Within a training step the last layer is finished only where a head looks: a masked-LM head needs 15 % of the
-    positions, a classifier one per sequence. Ask for what you need and no more.
-
-    Attributes:
-        packed: The batch.
-        words: ``[V', H]`` the word embeddings, for a decoder tied to them.
-        vocab_size: V.
-        attentions: One ``[S, h, L, L]`` a layer, where asked for.
-        layers: The embeddings and each layer's states, ``[T, H]`` each, where asked for.
-    """
-
-    packed: PackedSequences
-    words: Tensor
-    vocab_size: int
-    attentions: tuple[Tensor, ...] = ()
-    layers: tuple[Tensor, ...] = ()
-    _finish: Callable[[Tensor | None], Tensor] | None = None
-    _states: Tensor | None = field(default=None)
-
-    @property
-    def states(self) -> Tensor:
-        """``[T, H]``: every token's state."""
-        if self._states is None:
-            assert self._finish is not None
-            self._states = self._finish(None)
-        return self._states
-
-    def at(self, positions: Tensor) -> Tensor:
-        """``[P, H]``: the states of the tokens at ``positions`` ``[P]`` int64, counted over the whole batch."""
-        if self._states is None and self._finish is not None:
-            return self._finish(positions)
-        return self.states.index_select(0, positions)
-
-    def first(self) -> Tensor:
-        """``[S, H]``: the state of each sequence's first token, its ``[CLS]``."""
-        return self.at(self.packed.boundaries[:-1].long())
-
-    def per_sequence(self) -> tuple[Tensor, ...]:
-        """S tensors ``[tokens of the sequence, H]``."""
-        return torch.split(self.states, self.packed.boundaries.diff().tolist())
-
-    def to_padded(self) -> Tensor:
-        """``[S, L, H]``, zero behind each sequence."""
-        return self.packed.pad(self.states)
 
 
 class Layer(nn.Module):
@@ -104,7 +54,7 @@ class Layer(nn.Module):
         """Queries, keys and values, ``[T, 3, h, d]``."""
         return self.qkv(states).view(states.shape[0], 3, self.heads, -1)  # type: ignore[no-any-return]
 
-    def context(self, states: Tensor, packed: PackedSequences, layout: Layout | None) -> Tensor:
+    def context(self, states: Tensor, packed: PackedSequences, layout: Layout | Padded | None) -> Tensor:
         """``[T, H]``: what each token gathers from its sequence."""
         share = self.attention_dropout if self.training else 0.0
         return attend_fused(self.fused(states), packed, dropout=share, layout=layout).reshape(states.shape)
@@ -115,7 +65,7 @@ class Layer(nn.Module):
         inner = self.act(self.up(states))
         return self.norm(add_dropped(states, self.down(inner), self.dropout, self.training))  # type: ignore[no-any-return]
 
-    def forward(self, states: Tensor, packed: PackedSequences, layout: Layout | None) -> Tensor:
+    def forward(self, states: Tensor, packed: PackedSequences, layout: Layout | Padded | None) -> Tensor:
         """``[T, H]`` to ``[T, H]``."""
         return self.finish(self.context(states, packed, layout), states)
 

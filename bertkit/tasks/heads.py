@@ -1,6 +1,6 @@
 """The heads: hidden states in, loss parts (training) or scores (evaluation) out. Each is BERT's own, by Devlin et al. 2019.
 
-A head of one's own subclasses :class:`Head`, looks at :class:`~bertkit.model.encoder.Hidden` only through its methods, and
+A head of one's own subclasses :class:`Head`, looks at :class:`~bertkit.model.hidden.Hidden` only through its methods, and
 is entered into ``bertkit.tasks.models.HEADS``.
 
 Shapes: S sequences, T tokens, H the width, K labels, M masked positions, W labelled words, G groups of candidates.
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertkit.model.activations import activation
-from bertkit.model.encoder import Hidden
+from bertkit.model.hidden import Hidden
 from bertkit.model.layers import Linear, dropout
 from bertkit.tasks.losses import LossPart, LossParts
 from bertkit.tasks.pretraining import cross_entropy, masked_lm_loss, vocabulary_logits, wide

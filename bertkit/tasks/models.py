@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from bertkit.errors import ModelError, UsageError, nearest
 from bertkit.model.config import EncoderConfig
-from bertkit.model.encoder import Encoder, Hidden, padded_vocabulary
+from bertkit.model.encoder import Encoder, padded_vocabulary
 from bertkit.model.hf import LoadReport, export_weights, from_hf, load_into, read_config, read_weights, to_hf, write_model
+from bertkit.model.hidden import Hidden
 from bertkit.model.layers import draw_weights
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
