@@ -1,0 +1,231 @@
+"""What goes wrong before anything is computed: one clear message, the right exit code, one object under --json, nothing written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from job_tests import Call, MakeModel
+
+Break = Callable[[Path, Path], list[str]]
+
+
+def missing_file(model: Path, data: Path) -> list[str]:
+    return ["--train-file", str(data / "no.tsv"), "--validation-file", str(data / "dev.tsv")]
+
+
+def missing_folder(model: Path, data: Path) -> list[str]:
+    return ["--data", str(data / "no/where")]
+
+
+def empty_folder(model: Path, data: Path) -> list[str]:
+    (data / "empty").mkdir()
+    return ["--data", str(data / "empty")]
+
+
+def empty_file(model: Path, data: Path) -> list[str]:
+    (data / "train.tsv").write_text("")
+    return []
+
+
+def not_utf8(model: Path, data: Path) -> list[str]:
+    (data / "train.tsv").write_bytes(b"sentence\tlabel\nok\t1\nresum\xe9 x\t0\n")
+    return []
+
+
+def no_labels(model: Path, data: Path) -> list[str]:
+    return ["--train-file", str(data / "train.tsv"), "--validation-file", str(data / "test.tsv")]
+
+
+def strange_label(model: Path, data: Path) -> list[str]:
+    (data / "dev.tsv").write_text("sentence\tlabel\nfine\t1\ngood\t7\n")
+    return []
+
+
+def no_column(model: Path, data: Path) -> list[str]:
+    (data / "train.tsv").write_text("text\tgold\nfine\t1\n")
+    return []
+
+
+def header_alone(model: Path, data: Path) -> list[str]:
+    (data / "train.tsv").write_text("sentence\tlabel\n")
+    return []
+
+
+def no_config(model: Path, data: Path) -> list[str]:
+    (model / "config.json").unlink()
+    return []
+
+
+def no_weights(model: Path, data: Path) -> list[str]:
+    (model / "model.safetensors").unlink()
+    return []
+
+
+def cut_weights(model: Path, data: Path) -> list[str]:
+    whole = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    return []
+
+
+def no_vocabulary(model: Path, data: Path) -> list[str]:
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        (model / name).unlink()
+    return []
+
+
+def tensorflow(model: Path, data: Path) -> list[str]:
+    (model / "model.safetensors").unlink()
+    for name in ("bert_model.ckpt.index", "bert_model.ckpt.meta", "bert_model.ckpt.data-00000-of-00001"):
+        (model / name).write_bytes(b"\x00")
+    return []
+
+
+def other_architecture(model: Path, data: Path) -> list[str]:
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
+    return []
+
+
+def relative_positions(model: Path, data: Path) -> list[str]:
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"position_embedding_type": "relative_key"}))
+    return []
+
+
+def too_long(model: Path, data: Path) -> list[str]:
+    return ["--max-length", "600"]
+
+
+def model_is_a_file(model: Path, data: Path) -> list[str]:
+    return ["--model", str(model / "config.json")]
+
+
+def model_is_nowhere(model: Path, data: Path) -> list[str]:
+    return ["--model", str(model / "no")]
+
+
+CASES: list[tuple[Break, int, str, str, tuple[str, ...]]] = [
+    (missing_file, 4, "missing", "no such file", ("no.tsv",)),
+    (missing_folder, 4, "missing", "no/where", ("--data",)),
+    (empty_folder, 4, "missing", "train", ("train.tsv", "--train-file")),
+    (empty_file, 3, "data", "empty", ("train.tsv",)),
+    (not_utf8, 3, "data", "0xE9", ("train.tsv", "line 3", "25")),
+    (no_labels, 3, "data", "no labels", ("test.tsv", "bertkit predict")),
+    (strange_label, 3, "data", "7", ("dev.tsv, line 3", "negative, positive")),
+    (no_column, 3, "data", "sentence", ("train.tsv", "'text', 'gold'", "--text-column")),
+    (header_alone, 3, "data", "no rows", ("train.tsv",)),
+    (no_config, 3, "model", "config.json", ()),
+    (no_weights, 3, "model", "model.safetensors", ()),
+    (cut_weights, 3, "model", "", ("model.safetensors",)),
+    (no_vocabulary, 4, "missing", "vocab.txt", ("tokenizer.json",)),
+    (tensorflow, 3, "model", "TensorFlow", ("convert",)),
+    (other_architecture, 3, "model", "gpt2", ("config.json",)),
+    (relative_positions, 3, "model", "relative_key", ("position_embedding_type", "config.json")),
+    (too_long, 2, "settings", "600", ("512", "max_length")),
+    (model_is_a_file, 3, "model", "folder", ("config.json",)),
+    (model_is_nowhere, 4, "missing", "no model folder", ("--model",)),
+]
+
+
+@pytest.mark.parametrize(("broken", "code", "kind", "message", "told"), CASES, ids=[case[0].__name__ for case in CASES])
+def test_one_message_and_nothing_written(
+    bertkit: Call,
+    tiny: Path,
+    sst2: Path,
+    tmp_path: Path,
+    broken: Break,
+    code: int,
+    kind: str,
+    message: str,
+    told: tuple[str, ...],
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(tiny, model)
+    flags = broken(model, sst2)
+    data = [] if "--train-file" in flags or "--data" in flags else ["--data", str(sst2)]
+    command = ["finetune", "sst2", *([] if "--model" in flags else ["--model", str(model)]), *data, *flags]
+    failed = bertkit(*command)
+    error = failed.report["error"]
+    assert (failed.code, failed.report["ok"], failed.report["exit_code"]) == (code, False, code), error
+    assert error["kind"] == kind
+    assert message in error["message"]
+    for word in told:
+        assert word in " ".join(str(error[name]) for name in ("message", "where", "hint"))
+    plain = bertkit(*command, plain=True)
+    assert (plain.code, plain.out) == (code, "")
+    assert plain.err.count("Error: ") == 1
+    assert error["message"].split("\n")[0] in plain.err
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_the_same_run_goes_on_once_the_fault_is_mended(bertkit: Call, tiny: Path, sst2: Path) -> None:
+    text = (sst2 / "train.tsv").read_text()
+    (sst2 / "train.tsv").write_text("")
+    command = ("finetune", "sst2", "--model", tiny, "--data", sst2, "--steps", "1", "--output", "run")
+    assert bertkit(*command).code == 3
+    (sst2 / "train.tsv").write_text(text)
+    assert bertkit(*command).code == 0
+
+
+@pytest.mark.parametrize("command", ["finetune", "eval", "predict"])
+def test_names_that_are_not_there(bertkit: Call, command: str) -> None:
+    unknown = bertkit(command, "sst-2", "--output", "out")
+    assert unknown.code == 2
+    assert "Did you mean 'sst2'?" in unknown.report["error"]["message"]
+    nothing = bertkit(command, "--output", "out")
+    assert nothing.code == 2
+    assert "bertkit tasks" in nothing.report["error"]["hint"]
+    wrong = bertkit(command, "sst2", "--modle", "x")
+    assert wrong.code == 2
+    assert "--model" in wrong.report["error"]["message"]
+    assert not Path("out").exists()
+
+
+def test_a_folder_of_someones_files_is_left_alone(bertkit: Call, tiny: Path, sst2: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("years of work")
+    for more in ((), ("--overwrite",)):
+        refused = bertkit("finetune", "sst2", "--model", tiny, "--data", sst2, "--output", "mine", *more)
+        assert (refused.code, refused.report["error"]["kind"]) == (2, "folder")
+        assert "thesis.txt" in refused.report["error"]["message"]
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    (tmp_path / "file").write_text("x")
+    assert bertkit("finetune", "sst2", "--model", tiny, "--data", sst2, "--output", "file").code == 2
+
+
+@pytest.mark.parametrize("offline", ["1", "0"])
+def test_a_name_without_a_network_is_answered_in_seconds(
+    bertkit: Call, sst2: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: str
+) -> None:
+    import huggingface_hub.constants as hub
+
+    monkeypatch.setattr(hub, "HF_HUB_OFFLINE", offline == "1")
+    monkeypatch.setattr(hub, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(hub, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    started = time.monotonic()
+    for command in ("finetune", "eval", "predict"):
+        for name in ("owner/tiny", "tiny-bert"):
+            refused = bertkit(command, "sst2", "--model", name, "--data", sst2, "--output", "out")
+            assert (refused.code, refused.report["error"]["kind"]) == (4, "missing")
+            assert name in refused.report["error"]["message"]
+            for word in ("HF_ENDPOINT", "HF_HUB_OFFLINE", "vocab.txt"):
+                assert word in refused.report["error"]["hint"]
+    assert time.monotonic() - started < 30
+    assert not (tmp_path / "hub").exists()
+
+
+def test_predictions_for_other_rows(bertkit: Call, trained: Path, sst2: Path, make_model: MakeModel) -> None:
+    Path("said.jsonl").write_text('{"id": "0", "gold": null, "prediction": "positive", "score": null}\n')
+    short = bertkit("eval", "sst2", "--predictions", "said.jsonl", "--data", sst2)
+    assert (short.code, short.report["error"]["kind"]) == (3, "data")
+    assert "23 of 24 rows have no prediction, the first is '1'" in short.report["error"]["message"]
+    both = bertkit("eval", "sst2", "--predictions", "said.jsonl", "--model", trained, "--data", sst2)
+    assert both.code == 2
+    gone = bertkit("eval", "sst2", "--predictions", "gone.tsv", "--data", sst2)
+    assert (gone.code, gone.report["error"]["kind"]) == (4, "missing")
+    assert "gone.tsv" in str(gone.report["error"])
