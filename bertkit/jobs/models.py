@@ -12,6 +12,7 @@ from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import BertkitError, MissingError, ModelError
 from bertkit.model.config import EncoderConfig
 from bertkit.model.hf import read_config
+from bertkit.training.checkpoint import MANIFEST, verify
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _FILES = ("config.json", "model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
@@ -25,9 +26,12 @@ def model_folder(name: str) -> Path:
     Raises:
         MissingError: No such folder, and no such model on the hub or no network (exit 4).
         ModelError: A folder that is no model (exit 3).
+        CheckpointError: A checkpoint of a run that is cut or changed (exit 3).
     """
     path = Path(name)
     if path.is_dir():
+        if (path / MANIFEST).is_file():
+            verify(path, weights_alone=True)
         return path
     if path.exists():
         raise ModelError("A model is a folder with config.json and weights, and this is a file.", where=name)

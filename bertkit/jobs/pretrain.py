@@ -84,6 +84,7 @@ class _Pretraining:
         if settings.model.init_from is not None:
             init_from = settings.model.init_from
             self.base = machine.peers.main_only(lambda: model_folder(init_from))
+            config_of(self.base)  # before its tokenizer: a folder that is no model is said to be one
         self.files = corpus_files([Path(name) for name in settings.inputs.corpus])
         self.wordpiece = machine.peers.main_only(lambda: self._tokenizer(settings))
         self.config = self._config(settings)

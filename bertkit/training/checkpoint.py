@@ -63,8 +63,10 @@ class Rejected:
     reason: str
 
 
-def verify(path: Path, *, contents: bool = True) -> dict[str, Any]:
+def verify(path: Path, *, contents: bool = True, weights_alone: bool = False) -> dict[str, Any]:
     """Reads a checkpoint's manifest and compares every file with it (sizes alone without ``contents``).
+
+    With ``weights_alone`` the state of the training may be missing: whoever starts afresh from the weights needs none.
 
     Raises:
         CheckpointError: A file is missing, cut or changed; it is named.
@@ -73,6 +75,8 @@ def verify(path: Path, *, contents: bool = True) -> dict[str, Any]:
     if manifest.get("format") != FORMAT or not isinstance(manifest.get("files"), dict):
         raise CheckpointError(f"{MANIFEST} is of format {manifest.get('format')!r}, not {FORMAT}.", where=str(path / MANIFEST))
     for name, fact in manifest["files"].items():
+        if weights_alone and name in (MOMENTS, STATE):
+            continue
         file = path / name
         if not file.is_file():
             hint = f"To start afresh from its weights: --init-from {path} with a new --output." if name == MOMENTS else None

@@ -182,9 +182,8 @@ def main() -> None:
     for number, (argv, breaks, variables) in enumerate(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))):
         os.environ.update(variables)
         told = Call(-1, "", "")
-        with at_step(breaks, killed if "kill" in variables else gone) if breaks else contextlib.nullcontext():
-            with contextlib.suppress(Gone):
-                told = call(*argv)
+        with contextlib.suppress(Gone), at_step(breaks, killed if variables.get("KILL") else gone):
+            told = call(*argv)
         rank = os.environ.get("RANK", "0")
         facts = {"code": told.code, "out": told.out, "err": told.err}
         Path(sys.argv[1]).with_name(f"told-{number}-{rank}.json").write_text(json.dumps(facts), encoding="utf-8")
