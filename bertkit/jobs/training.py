@@ -173,12 +173,11 @@ class Course:
         self._begin()
         with self.console.stop.deferred(), self.console.progress("Training") as update:
             self._train(update)
-            if not self.state.signal and self.validated_at != self.state.step:
-                self._validate()
+            better = not self.state.signal and self.validated_at != self.state.step and self._validate()
             if self.state.signal:
                 self._stop()
-            if self.saved_at != self.state.step:
-                self._save()
+            if self.saved_at != self.state.step or better:
+                self._save(best=better)
             self.machine.peers.main_only(self._finish)
         return self.figures
 
