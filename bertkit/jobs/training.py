@@ -370,6 +370,7 @@ class Course:
     def _save(self, *, best: bool = False) -> None:
         """Writes a checkpoint, from the first process."""
         scaler = self.machine.accelerator.scaler
+        self.state.seconds = self.clock.seconds()  # what was validated since the step counts too
         best_step = self.state.step if best else self.checkpoints.best
         extra = {
             "identity": dict(self.job.identity),

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from small_runs import (
     done,
     end,
     flags,
-    log,
     same_bits,
     start,
     steps,
@@ -215,15 +213,14 @@ def test_no_final_name_before_it_is_whole(whole: Path, corpus: Path, tmp_path: P
         pass
 
     argv = flags(corpus, tmp_path / "run", ARGUMENTS)
-    left = 0
+    left = {"calls": 0}
     places = ("write_moments", "_write_json", "verify")
     reals = {name: getattr(room, name) for name in places}
 
     def counting(name: str) -> Any:
         def wrapped(*args: Any, **kinds: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0:
+            left["calls"] -= 1
+            if left["calls"] == 0:
                 raise Gone
             return reals[name](*args, **kinds)
 
@@ -231,14 +228,14 @@ def test_no_final_name_before_it_is_whole(whole: Path, corpus: Path, tmp_path: P
 
     for name in places:
         monkeypatch.setattr(room, name, counting(name))
-    for left in (1, 2, 3):
+    for left["calls"] in (1, 2, 3):
         with pytest.raises(Gone):
             run_raw(argv)
         for number in checkpoints(tmp_path / "run"):
             with monkeypatch.context() as patch:
                 patch.setattr(room, "verify", reals["verify"])
                 assert open_checkpoint(tmp_path / "run" / "checkpoints" / f"checkpoint-{number}").step == number
-    left = 10**6
+    left["calls"] = 10**6
     done(*argv)
     equal(tmp_path / "run", whole)
 
@@ -344,16 +341,3 @@ def test_on_other_threads_the_run_goes_on_and_says_so(part: Path, corpus: Path) 
     (said,) = [each["message"] for each in told["warnings"] if each["kind"] == "machine"]
     assert "threads was 7, is 1" in said
     assert "torch was 1.0" in said
-
-
-def test_trained_time_counts_over_all_starts(corpus: Path, tmp_path: Path) -> None:
-    argv = flags(corpus, tmp_path / "run", "--max-minutes 0.05 --eval-every 1000 --save-every 1000")  # 3 seconds
-    with at_step(2, lambda course: (time.sleep(1.5), course.console.stop.request(2))):
-        assert call(*argv).code == 130
-    began = time.monotonic()
-    done(*argv)
-    seconds = [line["seconds"] for line in log(tmp_path / "run") if "loss" in line]
-    assert seconds == sorted(seconds)
-    assert seconds[-1] <= 3.0
-    assert json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))["train_seconds"] <= 3.0 + 10
-    assert time.monotonic() - began < 30
