@@ -41,6 +41,8 @@ def evaluate(settings: EvalSettings, console: Console) -> Outcome:
         require_gold(kind, task, part)
     if model is None:
         first = next(iter(parts))
+        if len(parts) > 1:
+            say("part", f"The predictions are taken for those of {first}; --part names another.")
         parts = {first: parts[first]}
         labels = kind.labels(parts[first].rows, task, None, for_training=False)
         predictions = {first: given_predictions(kind, Path(str(settings.predictions)), parts[first], task, labels)}

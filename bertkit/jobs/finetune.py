@@ -218,7 +218,8 @@ class _Finetuning:
         say_(f"Model: {self.base}, {describe(self.config)}, {sum(p.numel() for p in model.parameters()):,} weights.")
         say_(
             f"Training: {self.settings.optimizer.learning_rate:g} peak rate, batches of {self._size()} "
-            f"({source.steps(0):,} steps an epoch), {self.settings.device.precision}, seed {self.settings.run.seed}, into {self.folder.path}."
+            f"({source.steps(0):,} steps an epoch), {self.settings.device.precision}, seed {self.settings.run.seed}, "
+            f"into {self.folder.path}."
         )
 
 

@@ -35,6 +35,6 @@ _GOING_ON = 0.3  # of a new model's rate: what a checkpoint has learned is not t
 
 
 def pretraining_defaults(width: int, *, going_on: bool = False) -> dict[str, Any]:
-    """``learning_rate`` and ``batch_size`` (sequences a step) of pretraining; ``going_on`` from a checkpoint takes a lower rate."""
+    """``learning_rate`` and ``batch_size`` (sequences a step) of pretraining; ``going_on`` from a checkpoint: lower."""
     rate, batch = next(((rate, batch) for most, rate, batch in _PRETRAINING if width <= most), _PRETRAINING_WIDEST)
     return {"learning_rate": float(f"{rate * _GOING_ON:.2g}") if going_on else rate, "batch_size": batch}

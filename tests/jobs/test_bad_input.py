@@ -1,4 +1,4 @@
-"""What goes wrong before anything is computed: one clear message, the right exit code, one object under --json, nothing written."""
+"""What goes wrong before anything is computed: one clear message, the right exit code, one object of JSON, nothing written."""
 
 from __future__ import annotations
 

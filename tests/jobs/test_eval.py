@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from job_tests import Call, MakeModel, predictions, review, sst2_lines
 
+from bertkit.jobs import scoring
 from bertkit.tasks.predictions import read_predictions
 
 
@@ -114,7 +117,9 @@ def test_tags_are_scored_from_columns_or_one_a_line(bertkit: Call, tmp_path: Pat
     assert [figures[name] for name in ("precision", "recall", "f1", "PER_f1", "LOC_f1")] == pytest.approx([2 / 3] * 3 + [1, 0])
     assert (figures["accuracy"], figures["f1_strict"]) == pytest.approx((5 / 6, 2 / 3))
     # bertkit's own copy of them gives the same
-    again = bertkit("eval", "conll2003", "--predictions", f"{done.report['output']}/predictions.jsonl", "--validation-file", "valid.txt")  # fmt: skip
+    again = bertkit(
+        "eval", "conll2003", "--predictions", f"{done.report['output']}/predictions.jsonl", "--validation-file", "valid.txt"
+    )
     assert again.metrics == figures
 
 
@@ -131,7 +136,8 @@ def test_the_reference_scores_of_squad_are_printed_again(bertkit: Call, real_dat
     for version in expected.values():
         for file, scores in version["scores"].items():
             done = bertkit(
-                "eval", "squad", "--predictions", reference / file, "--validation-file", real_data / "data/squad" / version["dataset"]
+                "eval", "squad", "--predictions", reference / file,
+                "--validation-file", real_data / "data/squad" / version["dataset"],
             )  # fmt: skip
             for name, value in scores.items():
                 ours = {"exact_match": "exact", "total": "examples"}.get(name, name)
@@ -188,3 +194,37 @@ def test_a_head_that_was_never_trained_is_no_model_to_score(bertkit: Call, make_
         assert (refused.code, refused.report["error"]["kind"]) == (3, "model")
         assert "bertkit finetune" in refused.report["error"]["hint"]
         assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("command", ["eval", "predict"])
+def test_a_signal_leaves_nothing_half_written(
+    bertkit: Call, trained: Path, sst2: Path, monkeypatch: pytest.MonkeyPatch, command: str, number: int, code: int
+) -> None:
+    plain = scoring.Scorer._outputs
+
+    def outputs(self: Any, model: Any, batch: Any) -> Any:
+        os.kill(os.getpid(), number)
+        return plain(self, model, batch)
+
+    monkeypatch.setattr(scoring.Scorer, "_outputs", outputs)
+    flags = ("--data", sst2, "--batch-size", "4", "--output", "out")
+    stopped = bertkit(command, "sst2", "--model", trained, *flags)
+    assert (stopped.code, stopped.report["exit_code"]) == (code, code)
+    assert not Path("out").exists()
+
+
+def test_of_two_validation_parts_each_has_its_figures_and_its_file(bertkit: Call, make_model: MakeModel, tmp_path: Path) -> None:
+    names = ("entailment", "neutral", "contradiction")
+    header, folder = "index\tsentence1\tsentence2\tgold_label\n", tmp_path / "MNLI"
+    folder.mkdir()
+    for part, gold in (("matched", names[0]), ("mismatched", names[1])):
+        (folder / f"dev_{part}.tsv").write_text(header + "".join(f"{i}\ta {i}\tb\t{gold}\n" for i in range(4)))
+    (folder / "matched.tsv").write_text("index\tprediction\n" + "".join(f"{i}\t{names[i % 2]}\n" for i in range(4)))
+    done = bertkit("eval", "mnli", "--model", make_model("classification", names), "--data", folder, "--output", "out")
+    assert {path.name for path in Path("out").iterdir()} == {"mnli-validation_matched", "mnli-validation_mismatched"}
+    assert (done.metrics["examples"], done.metrics["examples_mismatched"]) == (4, 4)
+    assert done.metrics["accuracy"] + done.metrics["accuracy_mismatched"] <= 1.0  # no answer is right in both
+    for flags, said in (((), 1), (("--part", "validation_mismatched"), 0)):
+        done = bertkit("eval", "mnli", "--predictions", folder / "matched.tsv", "--data", folder, *flags)
+        assert (done.metrics["accuracy"], len(done.warned("part"))) == (0.5, said)
