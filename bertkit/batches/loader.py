@@ -25,6 +25,7 @@ from bertkit.batches.source import BatchSource, Position
 from bertkit.errors import BertkitError, ResourceError
 
 PATIENCE = 50.0  # seconds for one step of batches before a worker is said to hang
+STARTING = 600.0  # seconds for a worker to start: it imports torch, which takes minutes where many do so on few cores
 
 
 def iterate(
@@ -128,16 +129,16 @@ class _Worker:
 
     def answer(self, patience: float) -> list[Any]:
         with self._alive():
-            # Until its first answer a worker imports torch, which takes long on a busy machine.
-            patience = patience if self.started else max(patience, PATIENCE)
-            if not self.pipe.poll(patience):
+            if not self.started and self.pipe.poll(STARTING):
+                self.pipe.recv_bytes()
+                self.started = True
+            if not self.started or not self.pipe.poll(patience):
                 raise ResourceError(
                     f"{self.process.name} has given nothing for {patience:.0f} seconds.",
                     where=f"process {self.process.pid}",
                     hint="Start the same command again: it goes on from its newest checkpoint; `--workers 0` has none.",
                 )
             answer = pickle.loads(self.pipe.recv_bytes())
-            self.started = True
         if isinstance(answer, BaseException):
             raise answer
         return answer  # type: ignore[no-any-return]
@@ -182,11 +183,12 @@ def _in_workers(source: BatchSource, start: Position, rank: int, world: int, wor
 
 
 def _work(pipe: Connection, payload: bytes) -> None:
-    """A worker's life: answers each question until the pipe ends."""
+    """A worker's life: says that it is there, and answers each question until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the main process ends the workers
     torch.set_num_threads(1)
     source: BatchSource | None = None
     with contextlib.suppress(EOFError, ConnectionError, BrokenPipeError):
+        pipe.send_bytes(b"ready")
         while True:
             epoch, index, rank, world = pickle.loads(pipe.recv_bytes())
             answer: Any
