@@ -18,7 +18,8 @@ class PackedSequences:
     Attributes:
         input_ids: ``[T]`` int64, ids of the vocabulary.
         token_type_ids: ``[T]`` int64, the segment of each token.
-        position_ids: ``[T]`` int64, the position of each token, from 0 in each sequence unless another loop's padding says otherwise.
+        position_ids: ``[T]`` int64, the position of each token, from 0 in each sequence unless another loop's padding says
+            otherwise.
         boundaries: ``[S+1]`` int32, cumulative lengths, from 0 to T, strictly rising.
         longest: Tokens of the longest sequence, known on the host so that no kernel has to ask the device.
 
@@ -41,7 +42,8 @@ class PackedSequences:
                 f"{tuple(tokens)}, {tuple(self.token_type_ids.shape)}, {tuple(self.position_ids.shape)}"
             )
         if self.boundaries.dtype != torch.int32 or self.boundaries.dim() != 1 or self.boundaries.shape[0] < 2:
-            raise ValueError(f"boundaries must be [S+1] int32 with S at least 1, not {self.boundaries.dtype} {tuple(self.boundaries.shape)}")
+            found = f"{self.boundaries.dtype} {tuple(self.boundaries.shape)}"
+            raise ValueError(f"boundaries must be [S+1] int32 with S at least 1, not {found}")
         if self.boundaries.device.type == "cpu":
             lengths = self.boundaries.diff()
             if int(self.boundaries[0]) != 0 or int(self.boundaries[-1]) != tokens[0] or bool((lengths < 1).any()):
@@ -111,7 +113,9 @@ class PackedSequences:
         )
 
     @staticmethod
-    def from_padded(input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None) -> PackedSequences:
+    def from_padded(
+        input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
+    ) -> PackedSequences:
         """Packs padded ``[S, L]`` tensors; padding may lie anywhere, and kept tokens keep the column as their position.
 
         A row of nothing but padding keeps its first column, so that S stays the count of rows; nothing attends across

@@ -3,8 +3,8 @@
     python recipes/bench/rates.py --size mini --corpus enwiki-train.txt --valid enwiki-valid.txt --tokenizer vocab.txt \
         --rates 5e-4,1e-3,2e-3 --steps 200 --output rates-mini
 
-Equal steps and not equal minutes, so that a busy machine does not decide. Prints one JSON line a rate; runs that are finished are not
-run again. The defaults in bertkit/tasks/defaults.py up to mini come from it.
+Equal steps and not equal minutes, so that a busy machine does not decide. Prints one JSON line a rate; finished runs are not run
+again. The defaults in bertkit/tasks/defaults.py up to mini come from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def main() -> None:
             command += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
         done = subprocess.run([*command, "--lr", rate], stdout=subprocess.PIPE, text=True, check=True)
         metrics = json.loads(done.stdout)["metrics"]
-        row = {"rate": rate, **{name: metrics[name] for name in ("mlm_loss", "nsp_loss", "unigram_loss", "tokens", "train_seconds")}}
+        names = ("mlm_loss", "nsp_loss", "unigram_loss", "tokens", "train_seconds")
+        row = {"rate": rate, **{name: metrics[name] for name in names}}
         print(json.dumps(row), flush=True)
         found.append(row)
     best = min(found, key=lambda row: row["mlm_loss"])
