@@ -141,10 +141,15 @@ def bertkit_side(trial: Trial) -> dict[str, Any]:
 
 def command(*words: str) -> dict[str, Any]:
     """Runs one command of bertkit in a process of its own; its progress goes to stderr, its JSON object comes back."""
-    done = subprocess.run([sys.executable, "-m", "bertkit", *words], stdout=subprocess.PIPE, check=False)
-    if done.returncode:
-        sys.exit(f"bertkit {' '.join(words)}: exit {done.returncode}\n{done.stdout.decode()}")
-    found: dict[str, Any] = json.loads(done.stdout)
+    with subprocess.Popen([sys.executable, "-m", "bertkit", *words], stdout=subprocess.PIPE) as process:
+        try:
+            said = process.communicate()[0].decode()
+        except KeyboardInterrupt:  # came to the command too, which is writing a checkpoint
+            process.wait()
+            raise
+    if process.returncode:
+        sys.exit(f"bertkit {' '.join(words)}: exit {process.returncode}\n{said}")
+    found: dict[str, Any] = json.loads(said)
     return found
 
 
@@ -258,6 +263,9 @@ def main() -> int:
     parser.add_argument("--limit", type=int, help="rows of training and of validation at most, for a trial")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     given = parser.parse_args()
+    tasks = given.tasks.split(",")
+    if unknown := set(tasks) - set(PLANS):
+        parser.error(f"--tasks: {', '.join(sorted(unknown))}; there are {', '.join(PLANS)}")
     if given.data is None:
         given.data = Path(os.environ.get("BERTKIT_DATA", ".")) / "data"
     if given.limit:
@@ -268,7 +276,7 @@ def main() -> int:
     given.output.mkdir(parents=True, exist_ok=True)
     results = given.output / "results.jsonl"
     rows, failed = [], False
-    for name in given.tasks.split(","):
+    for name in tasks:
         trial = Trial(name, given)
         pair = run_pair(trial, results)
         ours, theirs = (pair[side] for side in SIDES)
