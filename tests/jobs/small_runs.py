@@ -89,7 +89,8 @@ def done(*argv: str) -> Call:
 def environment(**more: str) -> dict[str, str]:
     """Of another process: one thread, this tree's bertkit."""
     plain = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    return plain | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"} | more
+    fixed = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {name: value for name, value in (plain | fixed | more).items() if value}  # an empty one is unset
 
 
 def start(argv: Sequence[str], folder: Path, launcher: Sequence[str] = ("-m", "bertkit"), **more: str) -> subprocess.Popen[bytes]:

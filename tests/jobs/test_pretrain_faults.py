@@ -160,8 +160,8 @@ def test_the_forecast_of_memory_comes_before_the_first_step(
 def test_forecasts_by_hand(tmp_path: Path) -> None:
     config = EncoderConfig.of_size("mini", vocab_size=1000)
     expected = memory.forecast(config, 10, longest=128, targets=0.0, device=torch.device("cpu"))
-    # Three numbers of 4 bytes a weight; 14 of width 256, 3 of 1024 and 3 x 4 heads x 128 a token and layer.
-    assert expected.total(1) == 120 + 4 * 4 * (14 * 256 + 3 * 1024 + 3 * 4 * 128)
+    # Three numbers of 4 bytes a weight; 10 of width 256, 2 of 1024 and 7 x 4 heads x 128 a token and layer.
+    assert expected.total(1) == 120 + 4 * 4 * (10 * 256 + 2 * 1024 + 7 * 4 * 128)
     assert expected.fitting(4096, expected.total(1024)) == 1024
     assert expected.fitting(4096, 1e12) == 4096
     assert expected.fitting(4096, 1000) is None

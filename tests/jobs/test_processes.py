@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -165,17 +166,16 @@ def wait_for(what: Path, process: Any) -> None:
 
 def test_processes_are_started_stopped_and_go_on(corpus: Path, tmp_path: Path) -> None:
     """C51 and C52: streams to files, workers beside two processes, three epochs, Ctrl-C to the starting process alone."""
-    argv = flags(
-        corpus, tmp_path / "run", "--epochs 3 --batch-size 48 --workers 4 --save-every 1 --eval-every 100 --processes 2 --json"
-    )
-    process = start(argv, tmp_path / "first", TOKENIZERS_PARALLELISM="true")
+    plain = "--epochs 3 --batch-size 48 --save-every 1 --eval-every 100 --processes 2 --json"
+    process = start(flags(corpus, tmp_path / "run", plain, "--workers 1"), tmp_path / "first", TOKENIZERS_PARALLELISM="")
     wait_for(tmp_path / "run" / "checkpoints" / "checkpoint-2", process)
     process.send_signal(signal.SIGINT)
     stopped = end(process, tmp_path / "first")
     assert stopped.code == 130, stopped.err
     assert stopped.object["exit_code"] == 130
     reached = checkpoints(tmp_path / "run")[-1]
-    again = end(start(argv, tmp_path / "again", TOKENIZERS_PARALLELISM="true"), tmp_path / "again")
+    process = start(flags(corpus, tmp_path / "run", plain, "--workers 4"), tmp_path / "again", TOKENIZERS_PARALLELISM="true")
+    again = end(process, tmp_path / "again")
     assert again.code == 0, again.err
     assert again.object["state"] == "finished"
     assert f"(step {reached})" in again.err
@@ -257,3 +257,18 @@ class _Dead:
 
 def test_the_environment_of_other_processes_is_plain() -> None:
     assert "RANK" not in environment()
+
+
+def test_who_waits_for_a_lost_process_is_ended_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bertkit.jobs import lost
+    from bertkit.jobs.console import Console
+
+    left: list[int] = []
+    monkeypatch.setattr(lost.os, "_exit", left.append)
+    out, err = io.StringIO(), io.StringIO()
+    error = ResourceError("Process 1 has given no sign of life.", hint="Again.")
+    lost.leave(Console(json=True, stdout=out, stderr=err, first=True), error, 0)
+    lost.leave(Console(json=True, stdout=out, stderr=err, first=False), error, 1)
+    assert left == [5, 5]
+    assert json.loads(out.getvalue())["exit_code"] == 5
+    assert err.getvalue().splitlines()[::2] == [f"Error: {error.message}", f"[process 1] Error: {error.message}"]
