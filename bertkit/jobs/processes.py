@@ -8,6 +8,7 @@ through here.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -146,8 +147,6 @@ def end_with_parent(environment: Mapping[str, str] = os.environ) -> None:
     parent = environment.get(PARENT, "")
     if not sys.platform.startswith("linux") or not parent.isdigit():
         return
-    import ctypes
-
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
     if os.getppid() != int(parent):  # it went before we could ask

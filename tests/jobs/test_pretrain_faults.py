@@ -333,5 +333,5 @@ def test_dirt_from_the_text_to_the_model(tmp_path: Path) -> None:  # C04
     found = done(*flags(tmp_path / "train.txt", tmp_path / "run", "--steps 3 --json"))
     assert "abcdef" not in found.err
     (line,) = said(found.object, "huge-line")
-    assert "train.txt, line 27 has 1,200,000 characters" in line
+    assert "train.txt, line 26 has 1,200,000 characters" in line
     assert os.path.getsize(tmp_path / "run" / "vocab.txt") < 100_000  # noqa: PTH202
