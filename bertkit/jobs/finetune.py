@@ -14,7 +14,7 @@ from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer, figures_of
-from bertkit.jobs.start import Machine, claimed
+from bertkit.jobs.start import Machine, became_values, claimed
 from bertkit.jobs.training import Course, TrainingJob, check_identity, resuming
 from bertkit.model.config import EncoderConfig
 from bertkit.notices import say
@@ -39,7 +39,7 @@ def finetune(settings: FinetuneSettings, console: Console) -> Outcome:
     with claimed(settings, console, machine.peers, command="finetune", name=settings.task, facts=facts) as folder:
         if folder.situation == "finished":
             return already_finished(folder, console)
-        return _Finetuning(settings, console, machine, folder).run()
+        return _Finetuning(settings, console, machine.as_before(folder, settings), folder).run()
 
 
 def already_finished(folder: RunFolder, console: Console) -> Outcome:
@@ -117,6 +117,8 @@ class _Finetuning:
             late["budget.epochs"] = float(defaults["epochs"])
         if settings.kind.max_length > self.config.max_position_embeddings and "max_length" not in settings.kind.model_fields_set:
             late["kind.max_length"] = self.config.max_position_embeddings
+        before = became_values(self.folder)
+        late |= {key: before[key] for key in late if before.get(key) is not None}
         return with_values(fill(settings, late), {"device.precision": self.machine.precision})
 
     def _parts(self) -> dict[str, TaskPart]:
@@ -206,6 +208,7 @@ class _Finetuning:
             identity=identity,
             smaller=f"bertkit finetune {self.task.name} --max-train-samples {max(32, steps * self._size() // 10)} …",
             validations=max(1, round(epochs)) if epochs is not None else 5,
+            longest=max(example.length for example in train.encoded.examples),
         )
 
     def _announce(
