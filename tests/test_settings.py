@@ -134,6 +134,13 @@ def test_a_contradiction_names_both_places() -> None:
     assert caught.value.where == "--set schedule.warmup; --steps"
 
 
+def test_a_warm_up_in_steps_needs_steps_to_be_part_of() -> None:
+    with pytest.raises(SettingsError, match="no length where the clock ends the training") as caught:
+        pretrain("schedule.warmup=500")
+    assert caught.value.where == "--set schedule.warmup"
+    pretrain("schedule.warmup=500", "budget.epochs=2")
+
+
 def test_a_sections_own_contradiction_is_said_with_its_place() -> None:
     with pytest.raises(SettingsError) as caught:
         pretrain("masking.mask_share=0.8", "masking.random_share=0.5")

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from bertkit.batches.source import cut_by_tokens
+from bertkit.errors import DataError
 from bertkit.randomness import stream
 
 
@@ -35,6 +36,9 @@ class LabelledSource(Generic[E]):
         batch_size: Sequences per optimizer step over all processes; the last one of an epoch may have fewer.
         micro_tokens: Tokens per forward pass at most; None: a step is one pass.
         shuffle: False keeps the order of ``examples`` in every epoch.
+
+    Raises:
+        DataError: There is no example (exit 3).
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class LabelledSource(Generic[E]):
         shuffle: bool = True,
     ) -> None:
         if not len(examples):
-            raise ValueError("a source needs an example")
+            raise DataError("There is nothing to train on: every training row was left out.", hint="The notes above say why.")
         self.examples, self.collate = examples, collate
         self.seed, self.batch_size, self.micro_tokens, self.shuffle = seed, batch_size, micro_tokens, shuffle
         self._order: tuple[int, np.ndarray] | None = None

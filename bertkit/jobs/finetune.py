@@ -15,7 +15,8 @@ from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer, figures_of
 from bertkit.jobs.start import Machine, became_values, claimed
-from bertkit.jobs.training import Course, TrainingJob, check_identity, resuming
+from bertkit.jobs.training import Course
+from bertkit.jobs.training_job import TrainingJob, check_identity, resuming
 from bertkit.model.config import EncoderConfig
 from bertkit.notices import say
 from bertkit.settings.commands import FinetuneSettings
@@ -151,6 +152,7 @@ class _Finetuning:
             new_head=labels.new_head and self.checkpoint is None,
             must_have_head=self.checkpoint is not None,
             seed=self.settings.run.seed,
+            save_memory=self.settings.batch.save_memory,
         )
         return model
 

@@ -45,7 +45,14 @@ class Forecast:
 
 
 def forecast(
-    config: EncoderConfig, weights: int, *, longest: int, targets: float, device: torch.device, resumed: bool = False
+    config: EncoderConfig,
+    weights: int,
+    *,
+    longest: int,
+    targets: float,
+    device: torch.device,
+    resumed: bool = False,
+    save_memory: bool = False,
 ) -> Forecast:
     """The memory of training ``weights`` parameters of a model of this shape.
 
@@ -56,10 +63,13 @@ def forecast(
         targets: Share of the tokens that are scored over all V words; 0 for tasks.
         device: Attention keeps its scores on a CPU alone.
         resumed: Adam's moments are there already.
+        save_memory: A layer keeps its input alone, and the rest while it is on its way back.
     """
     scores = _SCORES * config.num_attention_heads * longest if device.type == "cpu" else 0
     layer = _LAYER * config.hidden_size + _FEED * config.intermediate_size + scores
-    numbers = config.num_hidden_layers * layer + targets * _WORDS * config.vocab_size
+    layers = config.num_hidden_layers
+    kept = layers * config.hidden_size + layer if save_memory else layers * layer
+    numbers = kept + targets * _WORDS * config.vocab_size
     return Forecast(fixed=4 * weights * (1 if resumed else 3), per_token=4.0 * numbers)
 
 

@@ -87,12 +87,13 @@ def _reachable() -> bool:
     from huggingface_hub.constants import ENDPOINT
 
     address = urlsplit(ENDPOINT)
+    port = address.port or (80 if address.scheme == "http" else 443)
     try:
-        with socket.create_connection((address.hostname or "", address.port or 443), timeout=_PROBE_SECONDS):
+        with socket.create_connection((address.hostname or "", port), timeout=_PROBE_SECONDS):
             return True
     except OSError:
         # A proxy may know the way where this machine's own resolver does not.
-        return any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"))
+        return any(os.environ.get(name) for each in (f"{address.scheme}_proxy", "all_proxy") for name in (each, each.upper()))
 
 
 def tokenizer_of(folder: Path, *, cased: bool | None = None) -> WordPiece:
@@ -100,9 +101,25 @@ def tokenizer_of(folder: Path, *, cased: bool | None = None) -> WordPiece:
 
     Raises:
         UsageError: The files do not say whether case is kept: --cased or --uncased must (exit 2).
-        ModelError: A vocabulary without BERT's special tokens (exit 3).
+        ModelError: A vocabulary without BERT's special tokens, or with more entries than the model has (exit 3).
     """
-    return load_wordpiece(folder, cased=cased)
+    wordpiece = load_wordpiece(folder, cased=cased)
+    check_vocabulary(wordpiece, config_of(folder), str(folder))
+    return wordpiece
+
+
+def check_vocabulary(wordpiece: WordPiece, config: EncoderConfig, where: str) -> None:
+    """Refuses a vocabulary with ids that the model has no row for; one with fewer entries is fine.
+
+    Raises:
+        ModelError: Both counts are named (exit 3).
+    """
+    if wordpiece.size > config.vocab_size:
+        raise ModelError(
+            f"The vocabulary has {wordpiece.size:,} entries, and the model only {config.vocab_size:,} (vocab_size).",
+            where=where,
+            hint="Use the vocabulary that the model was trained with.",
+        )
 
 
 def config_of(folder: Path) -> EncoderConfig:

@@ -20,11 +20,12 @@ from bertkit.errors import DataError, SettingsError
 from bertkit.jobs.console import Console
 from bertkit.jobs.finetune import already_finished, describe, finished, write_model
 from bertkit.jobs.folder import RunFolder
-from bertkit.jobs.models import config_of, model_folder, tokenizer_of
+from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.start import Machine, became_values, claimed
 from bertkit.jobs.tokenizer import trained_vocabulary, vocabulary_size
-from bertkit.jobs.training import Course, Figures, TrainingJob, check_identity, resuming
+from bertkit.jobs.training import Course
+from bertkit.jobs.training_job import Figures, TrainingJob, check_identity, resuming
 from bertkit.model.config import EncoderConfig
 from bertkit.notices import say
 from bertkit.settings.commands import PretrainSettings, run_name
@@ -131,6 +132,7 @@ class _Pretraining:
         if self.base is not None:
             config = config_of(self.base)
             check_specials(self.wordpiece, pad_token_id=config.pad_token_id)
+            check_vocabulary(self.wordpiece, config, str(settings.tokenizer.path or self.base))
         else:
             check_specials(self.wordpiece)
             positions = max(512, settings.examples.max_length)
@@ -142,9 +144,7 @@ class _Pretraining:
             )
         if config.type_vocab_size == 1 and settings.examples.objective != "mlm":
             say("one-segment", "The model has one segment (type_vocab_size 1): both texts of a pair are of segment 0.")
-        dropout = settings.model.dropout
-        if dropout is not None:
-            config = config.changed(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+        config = config.changed(**_dropout(settings))
         if settings.examples.max_length > config.max_position_embeddings:
             raise SettingsError(
                 f"The sequences are {settings.examples.max_length} tokens long, but the model has "
@@ -230,12 +230,13 @@ class _Pretraining:
 
     def _model(self, frequencies: np.ndarray) -> TaskModel:
         head = "pretraining" if self.settings.examples.objective == "mlm+nsp" else "masked_lm"
-        seed = self.settings.run.seed
+        seed, save_memory = self.settings.run.seed, self.settings.batch.save_memory
         if self.checkpoint is not None:
-            return load_model(self.checkpoint.path, head, must_have_head=True, seed=seed)[0]
+            return load_model(self.checkpoint.path, head, must_have_head=True, seed=seed, save_memory=save_memory)[0]
         if self.base is not None:
-            return load_model(self.base, head, seed=seed)[0]
-        model = build_model(head, self.config, seed=seed)
+            changes = _dropout(self.settings)
+            return load_model(self.base, head, seed=seed, save_memory=save_memory, changes=changes)[0]
+        model = build_model(head, self.config, seed=seed, save_memory=save_memory)
         if self.settings.model.unigram_bias:
             model.head.mlm.start_bias(unigram_bias(frequencies))  # type: ignore[union-attr, operator]
         return model
@@ -308,6 +309,12 @@ class _Pretraining:
             f"{settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
         )
         say_(f"Word frequencies alone give a masked-word loss of {reference:.3f} nats on the validation text.")
+
+
+def _dropout(settings: PretrainSettings) -> dict[str, float]:
+    """Fields of the model's configuration, where a dropout of its own is asked for."""
+    share = settings.model.dropout
+    return {} if share is None else {"hidden_dropout_prob": share, "attention_probs_dropout_prob": share}
 
 
 def _known(validation: PretrainingSource, frequencies: np.ndarray) -> tuple[float, int]:

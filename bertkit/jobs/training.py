@@ -6,12 +6,10 @@ the mathematics to :mod:`bertkit.training`.
 
 from __future__ import annotations
 
-import copy
 import json
-import os
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,21 +17,22 @@ from typing import Any
 import torch
 
 from bertkit.batches.loader import iterate
-from bertkit.batches.source import BatchSource, Position
-from bertkit.errors import FolderError, ResourceError
+from bertkit.batches.source import Position
+from bertkit.errors import CheckpointError
 from bertkit.jobs.console import Console, figure_rows
+from bertkit.jobs.fitting import cut_to, fitted, half, smaller
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.intervals import Due
-from bertkit.jobs.memory import forecast, room
+from bertkit.jobs.memory import Forecast, forecast
 from bertkit.jobs.report import TrainingReport
 from bertkit.jobs.start import CHECKPOINTS, Machine
+from bertkit.jobs.training_job import Figures, TrainingJob, check_identity
 from bertkit.notices import say
 from bertkit.settings.commands import Training
-from bertkit.tasks.models import TaskModel
 from bertkit.training.budget import Budget, Clock
-from bertkit.training.checkpoint import Checkpoint, Checkpoints, resume_point, space_needed
-from bertkit.training.device import machine_facts
-from bertkit.training.files import check_space, readable
+from bertkit.training.checkpoint import Checkpoint, Checkpoints, space_needed, verify
+from bertkit.training.device import machine_differences, machine_facts, restore_scaler, scaler_state
+from bertkit.training.files import check_space, sync
 from bertkit.training.health import Health
 from bertkit.training.loop import Loop, OutOfMemory, prepare
 from bertkit.training.optimizer import make_optimizer
@@ -42,69 +41,6 @@ from bertkit.training.schedule import Schedule
 from bertkit.training.trackers import Trackers
 
 _SAVE_BYTES_PER_SECOND = 100e6  # a first guess of how long saving takes, until it has been seen
-Figures = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingJob:
-    """What a training is of.
-
-    Attributes:
-        model: With its weights (new, of ``--init-from``, or of the checkpoint that the run goes on from).
-        source: Batches.
-        write_model: Writes the model's and tokenizer's files into a folder.
-        validate: Figures of the validation data, or None where a signal cut it short; called by every process alike.
-        primary: The figure that decides which model is best.
-        lower_is_better: Is it a loss?
-        validation_tokens: Tokens of one validation, for its forecast.
-        identity: Fingerprints that a resume must meet again, by what they are of.
-        reference: Unigram cross-entropy, for the run's health; None for tasks.
-        smaller: A smaller command to offer.
-        validations: How often to validate over the whole run where nothing is said.
-        longest: Tokens of the longest sequence, for the forecast of memory.
-        word_targets: Share of the tokens that are scored over the whole vocabulary, for the same.
-    """
-
-    model: TaskModel
-    source: BatchSource
-    write_model: Callable[[Path], None]
-    validate: Callable[[], Figures | None]
-    primary: str
-    lower_is_better: bool
-    validation_tokens: int
-    identity: Mapping[str, str]
-    reference: float | None = None
-    smaller: str = ""
-    validations: int = 5
-    longest: int = 512
-    word_targets: float = 0.0
-
-
-def resuming(folder: RunFolder, machine: Machine) -> Checkpoint | None:
-    """The checkpoint that a run goes on from; None where it starts.
-
-    Raises:
-        CheckpointError: There are checkpoints and none is whole.
-    """
-    if folder.situation != "unfinished":
-        return None
-    return machine.peers.main_only(lambda: resume_point(folder.path / CHECKPOINTS))
-
-
-def check_identity(checkpoint: Checkpoint, identity: Mapping[str, str], folder: Path) -> None:
-    """Refuses to go on with other data than the run began with.
-
-    Raises:
-        FolderError: Something is not what it was; each is named (exit 2).
-    """
-    before = checkpoint.extra.get("identity", {})
-    changed = [what for what, fingerprint in identity.items() if before.get(what) not in (None, fingerprint)]
-    if changed:
-        raise FolderError(
-            f"This run began with another {' and another '.join(changed)}.",
-            where=str(folder),
-            hint="Put the old back to go on, choose another --output, or start anew here with --overwrite.",
-        )
 
 
 @dataclass(kw_only=True)
@@ -171,19 +107,23 @@ class Course:
             DivergedError: The loss stopped being a number; the last good checkpoint stays (exit 6).
         """
         self._begin()
-        with self.console.stop.deferred(), self.console.progress("Training") as update:
-            self._train(update)
-            better = not self.state.signal and self.validated_at != self.state.step and self._validate()
-            if self.state.signal:
-                self._stop()
-            if self.saved_at != self.state.step or better:
-                self._save(best=better)
-            self.machine.peers.main_only(self._finish)
+        try:
+            with self.console.stop.deferred(), self.console.progress("Training") as update:
+                self._train(update)
+                better = not self.state.signal and self.validated_at != self.state.step and self._validate()
+                if self.state.signal:
+                    self._stop()
+                if self.saved_at != self.state.step or better:
+                    self._save(best=better)
+                self.machine.peers.main_only(self._finish)
+        finally:
+            if self.report.trackers is not None:
+                self.report.trackers.close()
         return self.figures
 
     def _begin(self) -> None:
         peers, run = self.machine.peers, self.settings.run
-        self._fit()
+        self.source = fitted(self.source, self._forecast(), self.machine)
         peers.main_only(lambda: check_space(self.folder.path, 2 * space_needed(self.model)))
         if peers.main:
             self.folder.truncate_log(self.state.step)
@@ -212,57 +152,29 @@ class Course:
         self.validated_at = int(extra.get("validated_at", -1))
         self.saved_at = self.state.step
         self.state.signal = 0
-        if (scaler := self.machine.accelerator.scaler) is not None and extra.get("scaler"):
-            scaler.load_state_dict(extra["scaler"])
+        restore_scaler(self.machine.accelerator, extra.get("scaler"))
         before = extra.get("machine", {})
         became, asked = before.get("micro_tokens"), self.source.micro_tokens
         if became and asked and became < asked:  # memory had run out
-            self.source = copy.copy(self.source)
-            self.source.micro_tokens = became
-        now = self._facts()
-        changed = [f"{name} was {before[name]}, is {now[name]}" for name in now if name in before and before[name] != now[name]]
-        if changed:
+            self.source = cut_to(self.source, became)
+        if changed := machine_differences(before, self._facts()):
             say("machine", f"The run goes on, but not to the bit as it would have: {'; '.join(changed)}.")
         self.console.say(f"Going on from {checkpoint.path} (step {self.state.step:,}).")
 
     def _facts(self) -> dict[str, Any]:
         return {**machine_facts(self.machine.accelerator), "micro_tokens": self.source.micro_tokens}
 
-    def _fit(self) -> None:
-        """Takes smaller micro-batches where the forecast says that these do not fit; what is learned stays the same.
-
-        Raises:
-            ResourceError: Not even small ones fit.
-        """
-        peers, asked = self.machine.peers, self.source.micro_tokens
-        if asked is None:
-            return
-        expected = forecast(
+    def _forecast(self) -> Forecast:
+        """The memory that the training is going to take."""
+        return forecast(
             self.job.model.config,
             sum(each.numel() for each in self.model.parameters()),
             longest=self.job.longest,
             targets=self.job.word_targets,
             device=self.machine.device,
             resumed=self.checkpoint is not None,
+            save_memory=self.settings.batch.save_memory,
         )
-        there = min(peers.gather_all(room(self.machine.device, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))))
-        fitting = expected.fitting(asked, there)
-        if fitting is None:
-            raise ResourceError(
-                f"The training needs about {readable(expected.total(256))} of memory, and {readable(there)} are free.",
-                where=str(self.machine.device),
-                hint="Take a smaller --size, or --max-length.",
-            )
-        if fitting < asked:
-            self._smaller(
-                fitting, f"The training would need about {readable(expected.total(asked))} and {readable(there)} are free"
-            )
-
-    def _smaller(self, micro_tokens: int, why: str) -> None:
-        """The same batches in smaller micro-batches."""
-        say("memory", f"{why}: forward passes take {micro_tokens:,} tokens instead of {self.source.micro_tokens:,}.")
-        self.source = copy.copy(self.source)
-        self.source.micro_tokens = micro_tokens
 
     def _eval_interval(self) -> int | str:
         """As asked for, else so many times over the run: by its steps, or by the clock."""
@@ -278,20 +190,14 @@ class Course:
         try:
             return self._steps(update)
         except OutOfMemory as error:
-            half = max(self.machine.peers.gather_all((self.source.micro_tokens or self._widest()) // 2))
-            if half < self.job.longest // 2:
+            less = half(self.source, self.state, self.machine.peers)
+            if less < self.job.longest // 2:
                 raise
             words = str(error.message).rstrip(".")
-        self._smaller(half, words)  # outside of the handler, which holds on to the tensors of the step
+        self.source = smaller(self.source, less, words)  # outside of the handler, which holds on to the tensors of the step
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
         self._steps(update)
-
-    def _widest(self) -> int:
-        """Tokens of this process's largest micro-batch in the step that comes next."""
-        peers, at = self.machine.peers, self.state
-        epoch, batch = (at.epoch, at.batch) if at.batch < self.source.steps(at.epoch) else (at.epoch + 1, 0)
-        return max((each.tokens for each in self.source.step(epoch, batch, peers.rank, peers.world)), default=0)
 
     def _steps(self, update: Callable[..., None]) -> None:
         peers, run = self.machine.peers, self.settings.run
@@ -326,7 +232,7 @@ class Course:
 
     def _after(self, report: StepReport) -> None:
         """Validates and saves where it is time; all processes decide alike, by the first one's clock."""
-        if report.step == 5 and not self.clock.knows("validation"):
+        if report.step >= 5 and not self.clock.knows("validation"):  # a run that goes on has yet to see one, too
             # A forward pass alone takes about a third of a step.
             self.clock.expect("validation", self.job.validation_tokens * report.seconds / max(1, report.tokens) / 3)
         due = (self.eval_due.now(report.step, report.total_seconds), self.save_due.now(report.step, report.total_seconds))
@@ -369,7 +275,6 @@ class Course:
 
     def _save(self, *, best: bool = False) -> None:
         """Writes a checkpoint, from the first process."""
-        scaler = self.machine.accelerator.scaler
         self.state.seconds = self.clock.seconds()  # what was validated since the step counts too
         best_step = self.state.step if best else self.checkpoints.best
         extra = {
@@ -380,7 +285,7 @@ class Course:
             "best_step": best_step,
             "figures": self.figures,
             "validated_at": self.validated_at,
-            "scaler": None if scaler is None else scaler.state_dict(),
+            "scaler": scaler_state(self.machine.accelerator),
         }
 
         def save() -> None:
@@ -415,8 +320,7 @@ class Course:
 
     def _finish(self) -> None:
         """Leaves the finished model and its figures in the run folder."""
-        best = self.checkpoints.best
-        chosen = best if self.settings.run.keep_best and best is not None else self.state.step
+        chosen = self._chosen()
         where = self.checkpoints.path(chosen)
         if chosen != self.state.step:
             self.console.say(f"The best model is the one of step {chosen:,}: the run folder holds it.")
@@ -425,12 +329,24 @@ class Course:
                 self.folder.made(file.name)
                 draft = self.folder.inside(f".{file.name}.tmp")
                 shutil.copyfile(file, draft)
+                sync(draft)
                 draft.replace(self.folder.inside(file.name))
         if chosen != self.state.step:
             self.figures = dict(self._figures_of(where) or self.figures)
         self.figures |= {"steps": self.state.step, "tokens": self.state.tokens, "train_seconds": round(self.state.seconds, 1)}
-        if self.report.trackers is not None:
-            self.report.trackers.close()
+
+    def _chosen(self) -> int:
+        """The step whose model the run folder gets: the best one's, where that is asked for and still whole."""
+        best = self.checkpoints.best
+        if not self.settings.run.keep_best or best in (None, self.state.step):
+            return self.state.step
+        assert best is not None
+        try:
+            verify(self.checkpoints.path(best))
+        except CheckpointError as error:
+            say("checkpoint", f"The best model, of step {best:,}, is lost ({error.message}): the run folder holds the last one.")
+            return self.state.step
+        return best
 
     @staticmethod
     def _figures_of(checkpoint: Path) -> Figures | None:

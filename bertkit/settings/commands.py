@@ -23,6 +23,7 @@ from bertkit.settings.parts import (
     ModelSettings,
     RunSettings,
     TokenizerSettings,
+    TrainingBatchSettings,
 )
 from bertkit.settings.tools import Output, QuickstartSettings, TokenizerTrainSettings
 from bertkit.tasks.kinds import KindSettings
@@ -56,7 +57,7 @@ class Training(Output):
     optimizer: OptimizerSettings = Field(default_factory=OptimizerSettings)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
     device: DeviceSettings = Field(default_factory=DeviceSettings)
-    batch: BatchSettings = Field(default_factory=BatchSettings)
+    batch: TrainingBatchSettings = Field(default_factory=TrainingBatchSettings)
     budget: BudgetSettings = Field(default_factory=BudgetSettings)
     run: RunSettings = Field(default_factory=RunSettings)
 
@@ -85,6 +86,13 @@ class PretrainSettings(Training):
     def contradictions(self) -> Iterator[Contradiction]:
         """Pairs of settings that cannot both be right."""
         yield from super().contradictions()
+        budget, warmup = self.budget, self.schedule.warmup
+        if warmup >= 1 and budget.steps is None and budget.epochs is None and budget.max_minutes is None:
+            yield (
+                ("schedule.warmup",),
+                f"A warm-up of {warmup:g} steps has no length where the clock ends the training, as it does unless steps or "
+                "epochs are given: give it as a share, such as 0.1.",
+            )
         if self.model.init_from is not None and self.model.size is not None:
             yield (
                 ("model.init_from", "model.size"),

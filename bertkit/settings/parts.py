@@ -95,6 +95,14 @@ class BatchSettings(Settings):
     micro_tokens: int | None = Field(None, ge=16, description="Tokens per forward pass of a process; unset: by the device.")
 
 
+class TrainingBatchSettings(BatchSettings):
+    """How much goes into a step of training."""
+
+    save_memory: bool = Field(
+        False, description="Compute each layer again on the way back (gradient checkpointing): less memory, a third more time."
+    )
+
+
 class BudgetSettings(Settings):
     """When training ends: at the first of these that is reached."""
 

@@ -6,7 +6,7 @@ The registry of heads is here: built-ins are listed, others register. Everything
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +157,7 @@ def load_model(
     must_have_head: bool = False,
     seed: int = 0,
     save_memory: bool = False,
+    changes: Mapping[str, Any] | None = None,
 ) -> tuple[TaskModel, LoadReport]:
     """A model from a Hugging Face folder or a run.
 
@@ -169,6 +170,7 @@ def load_model(
         must_have_head: For evaluation and prediction: an untrained head is an error.
         seed: Of what is new.
         save_memory: Gradient checkpointing.
+        changes: Fields of the configuration to change, such as its dropout; none that shapes a tensor.
 
     Raises:
         MissingError: No such folder.
@@ -176,7 +178,7 @@ def load_model(
         UsageError: No such head.
     """
     make = _maker(head)
-    config = EncoderConfig.read(read_config(folder), str(folder / "config.json"))
+    config = EncoderConfig.read(read_config(folder), str(folder / "config.json")).changed(**(changes or {}))
     if labels is not None:
         config = config.changed(labels=tuple(labels), problem_type=problem_type or config.problem_type)
     elif problem_type is not None:

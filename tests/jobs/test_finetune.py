@@ -13,6 +13,7 @@ import pytest
 import yaml
 from job_tests import QUICK, Call, MakeModel, predictions
 from safetensors.numpy import load_file
+from small_runs import at_step
 
 from bertkit.jobs import scoring, training
 from bertkit.tasks.kinds import Scores
@@ -216,6 +217,37 @@ def test_one_checkpoint_is_kept_and_the_best_beside_it(
         "--save-every", "5", "--eval-every", "5", "--keep-checkpoints", "1", "--output", "run",
     )  # fmt: skip
     assert {path.name for path in Path("run/checkpoints").iterdir()} == {f"checkpoint-{step}" for step in kept}
+
+
+def test_a_best_model_that_is_damaged_by_then_gives_way_to_the_last(
+    bertkit: Call, tiny: Path, sst2: Path, accuracies: list[float]
+) -> None:
+    accuracies += [0.9, 0.5, 0.4]
+
+    def cut(course: Any) -> None:
+        path = Path("run/checkpoints/checkpoint-2/model.safetensors")
+        path.write_bytes(path.read_bytes()[:-1])
+
+    with at_step(4, cut):
+        done = bertkit(
+            "finetune", "sst2", "--model", tiny, "--data", sst2, "--batch-size", "8", "--steps", "6", "--eval-every", "2",
+            "--output", "run",
+        )  # fmt: skip
+    assert done.metrics["accuracy"] == 0.4
+    assert "The best model, of step 2, is lost" in done.warned("checkpoint")[0]
+    last = Path("run/checkpoints/checkpoint-6/model.safetensors").read_bytes()
+    assert Path("run/model.safetensors").read_bytes() == last
+
+
+def test_no_row_left_to_train_on(bertkit: Call, make_model: MakeModel) -> None:
+    asked = {"id": "1", "question": "who ?", "answers": [{"text": "fine", "answer_start": 3}]}
+    data = {"version": "x", "data": [{"title": "t", "paragraphs": [{"context": "a fine b", "qas": [asked]}]}]}
+    Path("train.json").write_text(json.dumps(data))
+    files = ("--train-file", "train.json", "--validation-file", "train.json")
+    refused = bertkit("finetune", "squad", "--model", make_model("span"), *files, "--output", "run")
+    assert (refused.code, refused.report["error"]["kind"]) == (3, "data")
+    assert "every training row was left out" in refused.report["error"]["message"]
+    assert not Path("run").exists()
 
 
 def test_the_last_model_on_request(bertkit: Call, tiny: Path, sst2: Path, accuracies: list[float]) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from bertkit.jobs import models
+
 pytestmark = pytest.mark.slow
 
 README = """---
@@ -107,3 +109,22 @@ def test_a_dead_endpoint_without_a_cache(tmp_path: Path) -> None:
     assert "HF_HUB_OFFLINE" in error["hint"]
     assert "127.0.0.1:9" in error["where"]
     assert not (tmp_path / "runs/cola").exists()
+
+
+@pytest.mark.parametrize(("endpoint", "asked"), [("http://mirror", 80), ("https://mirror", 443), ("http://mirror:81", 81)])
+def test_an_endpoint_is_asked_at_its_own_port(monkeypatch: pytest.MonkeyPatch, endpoint: str, asked: int) -> None:
+    ports: list[tuple[str, int]] = []
+
+    def refuse(address: tuple[str, int], timeout: float) -> None:
+        ports.append(address)
+        raise OSError
+
+    for name in ("all_proxy", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", endpoint)
+    monkeypatch.setattr("socket.create_connection", refuse)
+    assert not models._reachable()
+    assert ports == [("mirror", asked)]
+    monkeypatch.setenv(f"{endpoint.partition(':')[0]}_proxy".upper(), "http://proxy")
+    assert models._reachable()

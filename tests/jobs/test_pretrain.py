@@ -111,6 +111,42 @@ def test_going_on_from_a_checkpoint_folder(run: Path, corpus: Path, tmp_path: Pa
     assert (tmp_path / "more" / "vocab.txt").read_bytes() == (run / "vocab.txt").read_bytes()
 
 
+def test_a_vocabulary_larger_than_the_models(run: Path, corpus: Path, tmp_path: Path) -> None:
+    larger = tmp_path / "vocab.txt"
+    larger.write_bytes((run / "vocab.txt").read_bytes() + b"onemore\n")
+    argv = flags(corpus, tmp_path / "more", "--steps 1 --json")
+    for name in ("--size", "--vocab-size"):
+        place = argv.index(name)
+        del argv[place : place + 2]
+    refused = call(*argv, "--init-from", str(run), "--tokenizer", str(larger), "--uncased")
+    assert (refused.code, refused.object["error"]["kind"]) == (3, "model")
+    assert "301 entries, and the model only 300" in refused.object["error"]["message"]
+    assert not (tmp_path / "more").exists()
+    model = tmp_path / "model"
+    model.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer_config.json"):
+        (model / name).write_bytes((run / name).read_bytes())
+    (model / "vocab.txt").write_bytes(larger.read_bytes())
+    assert call("fill-mask", str(model), "a [MASK]", "--json").code == 3
+
+
+def test_a_dropout_of_its_own_where_it_goes_on_from_a_model(run: Path, corpus: Path, tmp_path: Path) -> None:
+    argv = flags(corpus, tmp_path / "more", "--steps 1 --set model.dropout=0 --json")
+    for name in ("--size", "--vocab-size"):
+        place = argv.index(name)
+        del argv[place : place + 2]
+    done(*argv, "--init-from", str(run))
+    config = json.loads((tmp_path / "more" / "config.json").read_text())
+    assert (config["hidden_dropout_prob"], config["attention_probs_dropout_prob"]) == (0.0, 0.0)
+
+
+def test_layers_that_are_computed_again_learn_the_same(corpus: Path, tmp_path: Path) -> None:
+    for name, more in (("plain", ""), ("saving", " --set batch.save_memory=true")):
+        done(*flags(corpus, tmp_path / name, f"--steps 3{more}"))
+    assert steps(tmp_path / "saving") == steps(tmp_path / "plain")
+    assert same_bits(tmp_path / "saving", tmp_path / "plain")
+
+
 # Defaults
 
 

@@ -98,6 +98,21 @@ def test_trained_time_counts_over_all_starts(corpus: Path, tmp_path: Path) -> No
     assert seconds[-1] <= 3.0
 
 
+def test_a_run_that_goes_on_forecasts_its_validation_too(corpus: Path, tmp_path: Path) -> None:
+    argv = flags(corpus, tmp_path / "run", "--max-minutes 10 --eval-every 1000")
+    known: list[bool] = []
+    with at_step(6, halt):
+        assert call(*argv).code == 130
+
+    def look(course: Any) -> None:
+        known.append(course.clock.knows("validation"))
+        halt(course)
+
+    with at_step(7, look):
+        assert call(*argv).code == 130
+    assert known == [True]
+
+
 # Memory
 
 
@@ -145,11 +160,11 @@ def test_the_forecast_of_memory_comes_before_the_first_step(
 ) -> None:
     rooms = {"little": 20e6, "none": 1e6}
     with monkeypatch.context() as patch:
-        patch.setattr("bertkit.jobs.training.room", lambda *_: rooms["little"])
+        patch.setattr("bertkit.jobs.fitting.room", lambda *_: rooms["little"])
         told = done(*flags(corpus, tmp_path / "little", "--steps 2 --json")).object
         (words,) = said(told, "memory")
         assert "20.0 MB are free" in words
-        patch.setattr("bertkit.jobs.training.room", lambda *_: rooms["none"])
+        patch.setattr("bertkit.jobs.fitting.room", lambda *_: rooms["none"])
         found = call(*flags(corpus, tmp_path / "none", "--steps 2 --json"))
     assert found.code == 5
     assert "1.0 MB are free" in found.object["error"]["message"]
@@ -167,6 +182,8 @@ def test_forecasts_by_hand(tmp_path: Path) -> None:
     assert expected.fitting(4096, 1000) is None
     words = memory.forecast(config, 10, longest=128, targets=0.15, device=torch.device("cpu"))
     assert words.per_token - expected.per_token == pytest.approx(4 * 0.15 * 3 * 1000)
+    saving = memory.forecast(config, 10, longest=128, targets=0.0, device=torch.device("cpu"), save_memory=True)
+    assert saving.per_token == expected.per_token / 4 + 4 * 4 * 256  # one of four layers, and each one's input
     # Containers: 8 GB less what is used, files in the page cache counted as free; no limit; cgroup v1.
     assert memory._container(tmp_path) is None
     for name, text in (("max", "8000000000\n"), ("current", "5000000000\n")):
