@@ -35,7 +35,6 @@ def evaluate(
     micro_tokens: flags.MicroTokens = None,
     precision: flags.Precision = None,
     output: flags.Output = None,
-    overwrite: flags.Overwrite = False,
     recipe: flags.Recipe = None,
     set_: flags.Set = None,
     processes: flags.Processes = None,

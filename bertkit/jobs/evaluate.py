@@ -6,14 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertkit.errors import DataError, UsageError, nearest
+from bertkit.errors import DataError, MissingError, UsageError, nearest
 from bertkit.jobs.console import Console, to_json
 from bertkit.jobs.finetune import task_of
 from bertkit.jobs.folder import newest_run
+from bertkit.jobs.lost import watching
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.places import STATE, write_text
-from bertkit.jobs.scoring import EncodedPart, Scorer, figures_of, require_parts
+from bertkit.jobs.places import STATE, read_state, write_text
+from bertkit.jobs.scoring import EncodedPart, Scorer, figures_of
 from bertkit.jobs.start import Machine
 from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings
@@ -33,10 +34,14 @@ def evaluate(settings: EvalSettings, console: Console) -> Outcome:
         MissingError: No model, data or network (exit 4).
     """
     machine = Machine.of(settings.device)
+    with watching(machine.peers, console):
+        return _evaluate(settings, console, machine)
+
+
+def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Outcome:
     task, kind = task_of(settings.task, settings.data)
     model = None if settings.predictions is not None else machine.peers.main_only(lambda: chosen_model(settings))
     parts = machine.peers.main_only(lambda: chosen_parts(task, settings, ("validation",)))
-    require_parts(parts, task)
     for part in parts.values():
         require_gold(kind, task, part)
     if model is None:
@@ -166,7 +171,23 @@ def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...]) -> dict[str,
         max_eval_samples=data.max_eval_samples,
         strict=data.strict,
     )
-    return {part: found[part]} if part in found else found
+    return found if part is None else _the_part(found, part, task)
+
+
+def _the_part(found: dict[str, TaskPart], part: str, task: Task) -> dict[str, TaskPart]:
+    """The part that is named, or all of the role that is; a file that is named by itself is the part that one says it is."""
+    role = part.partition("_")[0]
+    if part in found:
+        return {part: found[part]}
+    if part == role:
+        return found
+    if set(found) == {role}:
+        return {part: replace(found[role], name=part)}
+    raise MissingError(
+        f"There is no {part} part of {task.name}; there is {', '.join(found)}.",
+        where=next(iter(found.values())).source,
+        hint=f"Give a folder with {task.part(part).files[0]} as --data.",
+    )
 
 
 def scorer_of(
@@ -179,7 +200,7 @@ def scorer_of(
     """
     config = config_of(folder)
     labels = kind.labels(part.rows, task, config.labels, for_training=False)
-    kind_settings = settings.kind
+    kind_settings = _as_trained(settings, folder)
     if kind_settings.max_length > config.max_position_embeddings and "max_length" not in kind_settings.model_fields_set:
         kind_settings = kind_settings.model_copy(update={"max_length": config.max_position_embeddings})
     kind_settings.check_positions(config.max_position_embeddings)
@@ -200,6 +221,24 @@ def scorer_of(
         micro_tokens=settings.batch.micro_tokens or 2 * machine.micro_tokens,
         batch_size=settings.batch.size,
     )
+
+
+def _as_trained(settings: Any, folder: Path) -> Any:
+    """The kind's settings, those that nobody gave as the run of this task was trained with: its figures come out again."""
+    kind = settings.kind
+    try:
+        state = read_state(folder) or {}
+    except DataError:  # a model all the same
+        state = {}
+    if state.get("task") != settings.task:
+        return kind
+    before = {name: (state.get("resolved") or {}).get(f"kind.{name}") for name in type(kind).model_fields}
+    late = {name: value for name, value in before.items() if value is not None and name not in kind.model_fields_set}
+    late = {name: value for name, value in late.items() if value != getattr(kind, name)}
+    if not late:
+        return kind
+    say("as-trained", f"As the model was trained: {', '.join(f'{name} {value}' for name, value in late.items())}.")
+    return type(kind).model_validate(kind.model_dump(include=kind.model_fields_set) | late)
 
 
 def encoded_part(scorer: Scorer, part: TaskPart, folder: Path, settings: Any, console: Console) -> EncodedPart:

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from bertkit.batches.labelled import batches_by_tokens
-from bertkit.errors import MissingError
 from bertkit.jobs.start import Machine
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Encoded, Kind, LabelledBatch, Labels, Prediction, Scores
@@ -119,9 +118,3 @@ def figures_of(scores: dict[str, Scores], task: Task) -> dict[str, Any]:
         if score.interval is not None:
             figures[f"{task.primary}{suffix}_interval"] = list(score.interval)
     return figures
-
-
-def require_parts(parts: dict[str, TaskPart], task: Task) -> None:
-    """At least one part, or an error that says how to give one."""
-    if not parts:
-        raise MissingError(f"There is nothing of {task.name} to read.", hint="Give --data or a file.")

@@ -228,3 +228,26 @@ def test_of_two_validation_parts_each_has_its_figures_and_its_file(bertkit: Call
     for flags, said in (((), 1), (("--part", "validation_mismatched"), 0)):
         done = bertkit("eval", "mnli", "--predictions", folder / "matched.tsv", "--data", folder, *flags)
         assert (done.metrics["accuracy"], len(done.warned("part"))) == (0.5, said)
+
+
+def test_a_part_that_is_not_there_is_not_another_one(bertkit: Call, make_model: MakeModel, tmp_path: Path) -> None:
+    names = ("entailment", "neutral", "contradiction")
+    text = "index\tsentence1\tsentence2\tgold_label\n" + "".join(f"{i}\ta {i}\tb\t{names[i % 3]}\n" for i in range(3))
+    (tmp_path / "dev_matched.tsv").write_text(text)
+    model = make_model("classification", names)
+    flags = ("eval", "mnli", "--model", model, "--output", "out", "--part", "validation_mismatched")
+    missing = bertkit(*flags, "--data", ".")
+    assert (missing.code, missing.report["error"]["kind"]) == (4, "missing")
+    assert "dev_mismatched.tsv" in missing.report["error"]["hint"]
+    assert not Path("out").exists()
+    done = bertkit(*flags, "--validation-file", "dev_matched.tsv")  # a file is the part that one says it is
+    assert (done.metrics["examples"], done.report["output"]) == (3, "out/mnli-validation_mismatched")
+
+
+def test_a_run_is_scored_as_it_was_trained(bertkit: Call, tiny: Path, sst2: Path) -> None:
+    flags = ("--model", tiny, "--data", sst2, "--max-length", "4", "--lr", "0.01", "--steps", "20", "--output", "runs/short")
+    trained = bertkit("finetune", "sst2", *flags)
+    done = bertkit("eval", "sst2", "--data", sst2)
+    assert done.warned("as-trained") == ["As the model was trained: max_length 4."]
+    assert {name: trained.metrics[name] for name in done.metrics} == done.metrics
+    assert bertkit("eval", "sst2", "--data", sst2, "--max-length", "128").warned("as-trained") == []
