@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from bertkit.cli import flags
 from bertkit.cli.session import perform, spread
 from bertkit.cli.tasked import TaskName, settings_of
 from bertkit.cli.training import DATA, rows
 from bertkit.errors import UsageError
+
+Replace = Annotated[
+    bool, flags.flag("--overwrite", help="Replace the output, also where it holds no predictions.", panel="Every command")
+]
 
 
 def predict(
@@ -27,7 +33,7 @@ def predict(
     micro_tokens: flags.MicroTokens = None,
     precision: flags.Precision = None,
     output: flags.Output = None,
-    overwrite: flags.Overwrite = False,
+    overwrite: Replace = False,
     recipe: flags.Recipe = None,
     set_: flags.Set = None,
     processes: flags.Processes = None,

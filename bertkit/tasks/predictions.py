@@ -57,6 +57,17 @@ def _prediction(line: str, where: str) -> Prediction:
     return Prediction(id=known["id"], value=known["prediction"], score=known["score"], gold=known["gold"], more=record)
 
 
+def is_predictions(path: Path) -> bool:
+    """Is this a file of :func:`write_predictions` (or an empty one), by its first line?"""
+    with path.open("rb") as file:
+        first = file.readline()
+    try:
+        record = json.loads(first) if first else dict.fromkeys(_OWN)
+    except ValueError:
+        return False
+    return isinstance(record, dict) and record.keys() >= set(_OWN)
+
+
 def by_id(predictions: Sequence[Prediction]) -> dict[str, Prediction]:
     """Predictions by their row's id.
 

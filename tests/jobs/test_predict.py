@@ -68,6 +68,23 @@ def test_a_test_part_without_labels(bertkit: Call, trained: Path, sst2: Path) ->
     assert bertkit("predict", "sst2", "--model", trained, "--data", sst2).code == 2  # --json needs a place
 
 
+def test_an_output_that_is_someones_is_left_alone(bertkit: Call, trained: Path, sst2: Path) -> None:
+    flags = ("predict", "sst2", "--model", trained, "--data", sst2)
+    Path("thesis.txt").write_text("mine\n")
+    refused = bertkit(*flags, "--output", "thesis.txt")
+    assert (refused.code, refused.report["error"]["kind"]) == (2, "folder")
+    assert "--overwrite" in refused.report["error"]["hint"]
+    assert Path("thesis.txt").read_text() == "mine\n"
+    assert bertkit(*flags, "--output", "thesis.txt", "--overwrite").metrics == {"examples": 10}
+    assert bertkit(*flags, "--output", "thesis.txt").metrics == {"examples": 10}  # its own it replaces
+    both = bertkit(*flags, "--output", "SST-2.tsv")
+    assert (both.code, both.report["error"]["kind"]) == (2, "usage")
+    Path("own.tsv").write_bytes((sst2 / "dev.tsv").read_bytes())
+    read = bertkit("predict", "sst2", "--model", trained, "--test-file", "own.tsv", "--output", "own.tsv", "--overwrite")
+    assert (read.code, read.report["error"]["kind"]) == (2, "usage")
+    assert Path("own.tsv").read_bytes() == (sst2 / "dev.tsv").read_bytes()
+
+
 # Tags
 
 SENTENCE = "hello O\n\u200e B-X\na O\n\ufffd I-X\nna B-Y\n"

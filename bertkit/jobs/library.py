@@ -1,0 +1,233 @@
+"""The commands as functions, for notebooks and scripts: what ``import bertkit`` offers, with the command line's own settings.
+
+What has a name of its own here (a corpus, a task, a model, data, an output) is an argument; every other setting goes into
+``settings`` under the dotted name that ``--set`` has, ``{"optimizer.learning_rate": 1e-4, "budget.steps": 500}``. What a
+command says goes to stderr; figures, paths and warnings come back in an :class:`~bertkit.jobs.outcome.Outcome`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bertkit.errors import SettingsError
+from bertkit.fields import Settings
+from bertkit.jobs import evaluate as evaluating
+from bertkit.jobs import finetune as tuning
+from bertkit.jobs import predict as predicting
+from bertkit.jobs import pretrain as training
+from bertkit.jobs.console import Console
+from bertkit.jobs.models import model_folder
+from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.start import Machine
+from bertkit.model.encoder import Encoder
+from bertkit.settings.commands import (
+    PretrainSettings,
+    eval_settings,
+    finetune_settings,
+    predict_settings,
+    task_defaults,
+)
+from bertkit.settings.layers import keys, unknown_key
+from bertkit.settings.reading import Entry
+from bertkit.settings.resolve import resolve
+from bertkit.tasks.models import load_model
+from bertkit.tasks.predictions import prediction_records
+from bertkit.tasks.registry import task_named
+
+S = TypeVar("S", bound=Settings)
+Place = str | os.PathLike[str]
+Values = Mapping[str, Any]
+
+
+def pretrain(
+    corpus: Place | Sequence[Place],
+    *,
+    output: Place | None = None,
+    settings: Values | None = None,
+    recipe: str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Outcome:
+    """``bertkit pretrain``: trains a BERT on text, or goes on where the same call was interrupted.
+
+    Args:
+        corpus: Text files or folders of them.
+        output: The run folder; None: below ``runs/``.
+        settings: Any other setting by its dotted name, ``{"model.size": "tiny", "budget.steps": 1000}``.
+        recipe: A preset's name or a YAML file.
+        overwrite: Start anew where a run lies already.
+        quiet: Say nothing on the way; what should be known is among the outcome's warnings all the same.
+
+    Raises:
+        BertkitError: Each says what to do; see :mod:`bertkit.errors`.
+    """
+    files = [corpus] if isinstance(corpus, str | os.PathLike) else list(corpus)
+    given = _given(settings, output, overwrite) | {"inputs.corpus": [os.fspath(file) for file in files]}
+    made = _checked(PretrainSettings, "pretrain", given, recipe)
+    return _heard(lambda console: training.pretrain(made, console), "pretrain", given, quiet)
+
+
+def finetune(
+    task: str,
+    *,
+    model: Place | None = None,
+    data: Place | None = None,
+    output: Place | None = None,
+    settings: Values | None = None,
+    recipe: str | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Outcome:
+    """``bertkit finetune TASK``: trains a model for a task and scores it.
+
+    Args:
+        task: One that ``bertkit tasks`` lists.
+        model: A run folder, a Hugging Face BERT folder or a hub name; None: BERT base from the hub.
+        data: A folder with the task's own files or a hub data set; own files are ``settings={"data.train_file": …}``.
+        output: As :func:`pretrain` has it, and so the rest.
+        settings: As above.
+        recipe: As above.
+        overwrite: As above.
+        quiet: As above.
+
+    Raises:
+        BertkitError: See :mod:`bertkit.errors`.
+    """
+    given = _given(settings, output, overwrite, model=model, data=data)
+    made = _of_task("finetune", finetune_settings, task, given, recipe)
+    return _heard(lambda console: tuning.finetune(made, console), "finetune", given | {"task": task}, quiet)
+
+
+def evaluate(
+    task: str,
+    *,
+    model: Place | None = None,
+    data: Place | None = None,
+    predictions: Place | None = None,
+    output: Place | None = None,
+    settings: Values | None = None,
+    quiet: bool = False,
+) -> Outcome:
+    """``bertkit eval TASK``: official figures of a model (None: the newest run of the task), or of a file of predictions.
+
+    Raises:
+        BertkitError: See :mod:`bertkit.errors`.
+    """
+    given = _given(settings, output, False, model=model, data=data, predictions=predictions)
+    made = _of_task("eval", eval_settings, task, given, None)
+    return _heard(lambda console: evaluating.evaluate(made, console), "eval", given | {"task": task}, quiet)
+
+
+def predict(
+    task: str,
+    texts: Iterable[str | tuple[str, str]] | None = None,
+    *,
+    model: Place | None = None,
+    data: Place | None = None,
+    settings: Values | None = None,
+    quiet: bool = False,
+) -> list[dict[str, Any]]:
+    """``bertkit predict TASK``: a record for each text (or pair of texts), or for each row of the data, in their order.
+
+    Args:
+        task: One that ``bertkit tasks`` lists.
+        texts: For tasks over texts: any iterable, a pair as a tuple. Line ends and tabs in them become spaces.
+        model: As :func:`evaluate` has it.
+        data: A file, a folder with the task's own files, or a hub data set; instead of ``texts``.
+        settings: Any other setting by its dotted name.
+        quiet: Say nothing.
+
+    Returns:
+        Records with ``id``, ``gold``, ``prediction``, ``score`` and the kind's own facts, as ``predictions.jsonl`` has them.
+
+    Raises:
+        BertkitError: See :mod:`bertkit.errors`.
+    """
+    if (texts is None) == (data is None and not any(key.startswith("data.") for key in settings or {})):
+        raise SettingsError("Give either texts or data to predict.", where="predict(texts=…, data=…)")
+    given = _given(settings, None, False, model=model, data=data)
+    made = _of_task("predict", predict_settings, task, given, None)
+    lines = io.StringIO("".join(f"{_line(text)}\n" for text in texts or ()))
+
+    def job(console: Console) -> Outcome:
+        found = predicting.predicted(made, console, Machine.of(made.device), lines)
+        return Outcome(extra={"records": [record for _, said in found.values() for record in prediction_records(said)]})
+
+    records: list[dict[str, Any]] = _heard(job, "predict", given | {"task": task}, quiet).extra["records"]
+    return records
+
+
+def load_encoder(model: Place, *, device: str = "cpu") -> Encoder:
+    """The body of a model, without a head, ready to look at: ``encoder(input_ids, attention_mask, token_type_ids)``.
+
+    Args:
+        model: A run folder, a Hugging Face BERT folder or a hub name.
+        device: Where it is put.
+
+    Returns:
+        In evaluation mode; its result has ``first()``, ``per_sequence()``, ``to_padded()``, and attentions on request.
+
+    Raises:
+        BertkitError: See :mod:`bertkit.errors`.
+    """
+    loaded, _ = load_model(model_folder(os.fspath(model)), "encoder")
+    return loaded.encoder.to(device).eval()
+
+
+def _line(text: str | tuple[str, str]) -> str:
+    parts = (text,) if isinstance(text, str) else text
+    return "\t".join(" ".join(part.split("\t")).replace("\r", " ").replace("\n", " ") for part in parts)
+
+
+def _given(settings: Values | None, output: Place | None, overwrite: bool, **named: Place | None) -> dict[str, Any]:
+    """Settings by dotted key, of the arguments and of ``settings``."""
+    places = {"data": "data.folder"}
+    found: dict[str, Any] = {places.get(name, name): os.fspath(value) for name, value in named.items() if value is not None}
+    found |= {} if output is None else {"output": os.fspath(output)}
+    found |= {"overwrite": True} if overwrite else {}
+    for key, value in (settings or {}).items():
+        if key in found:
+            raise SettingsError(f"{key} is given twice: as an argument, and in settings.", where=f"settings[{key!r}]")
+        found[key] = str(value) if isinstance(value, Path) else value
+    return found
+
+
+def _checked(model: type[S], command: str, given: Values, recipe: str | None, defaults: Values | None = None) -> S:
+    known = keys(model)
+    wrong = [unknown_key(key, known) for key in given if key not in known]
+    if wrong:
+        raise SettingsError("\n".join(wrong), where=f"bertkit.{command}")
+    flags = {key: Entry(value, f"settings[{key!r}]") for key, value in given.items()}
+    return resolve(model, command=command, flags=flags, recipe=recipe, defaults=defaults, defaults_of="the task's defaults")
+
+
+def _of_task(command: str, model: Callable[[str], type[S]], task: str, given: Values, recipe: str | None) -> S:
+    name = task_named(task.lower()).name
+    kind = model(name)
+    defaults = {key: value for key, value in task_defaults(name).items() if key in keys(kind)}
+    return _checked(kind, command, {**given, "task": name}, recipe, defaults)
+
+
+def _heard(job: Callable[[Console], Outcome], command: str, given: Values, quiet: bool) -> Outcome:
+    """Runs a job with a console that leaves stdout alone; the notices come back with the outcome."""
+    plain = {key: value for key, value in given.items() if key != "task"}
+    sets = [word for key, value in plain.items() for word in ("--set", f"{key}={_spelled(value)}")]
+    line = shlex.join(["bertkit", command, *([given["task"]] if "task" in given else []), *sets])
+    console = Console(quiet=quiet, json=True, stdout=sys.stderr, line=line)
+    with console.hearing():
+        outcome = job(console)
+    for notice in outcome.warnings:
+        console.notice(notice)
+    return dataclasses.replace(outcome, warnings=tuple(console.heard))
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
