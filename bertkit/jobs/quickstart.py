@@ -15,10 +15,11 @@ from bertkit.jobs.models import config_of, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.predict import predict
 from bertkit.jobs.pretrain import pretrain
-from bertkit.jobs.quickstart_text import distinct, documents_of, python_topics, write_corpus, write_task
+from bertkit.jobs.quickstart_text import corpus_text, distinct, documents_of, python_topics, write_corpus, write_task
 from bertkit.jobs.start import Machine
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.tables import read_table
+from bertkit.notices import say
 from bertkit.settings.commands import (
     EvalSettings,
     FinetuneSettings,
@@ -52,12 +53,9 @@ def quickstart(settings: QuickstartSettings, console: Console) -> Outcome:
         DataError: The text has fewer than 9 documents (exit 3).
         FolderError: The output holds other files (exit 2).
     """
-    root = Path(settings.output) if settings.output is not None else Path("runs") / "quickstart"
-    if root.exists() and not (root.is_dir() and ((root / "text").is_dir() or not any(root.iterdir()))):
-        raise FolderError("This folder has files that are no quickstart.", where=str(root), hint="Choose another --output.")
-    text = root / "text"
     documents = distinct(documents_of(Path(settings.text)) if settings.text is not None else python_topics())
-    text.mkdir(parents=True, exist_ok=True)
+    root = _root(settings, corpus_text(documents))
+    text = root / "text"
     majority = write_task(documents, text / "train.csv", text / "validation.csv")
     write_corpus(documents, text / "corpus.txt")
     steps = _Steps(settings, console, root, text)
@@ -93,6 +91,40 @@ def quickstart(settings: QuickstartSettings, console: Console) -> Outcome:
         console.result(f"  {root / name}  {what}")
     console.result(f"  {predictions}  the predictions")
     return Outcome(output=root, metrics=metrics)
+
+
+def _root(settings: QuickstartSettings, corpus: str) -> Path:
+    """The folder that is named; else ``runs/quickstart``, or the next one where that holds something else, which is said.
+
+    Raises:
+        FolderError: The one that is named holds other files, or a quickstart on another text (exit 2).
+    """
+    path = Path(settings.output) if settings.output is not None else Path("runs") / "quickstart"
+    for number in range(1, 1000):
+        candidate = path if number == 1 else path.with_name(f"{path.name}-{number}")
+        refusal = _refusal(candidate, corpus, overwrite=settings.overwrite)
+        if refusal is None:
+            if number > 1:
+                say("output", f"{path} holds something else, so this quickstart goes to {candidate}.")
+            return candidate
+        if settings.output is not None:
+            raise refusal
+    raise FolderError(f"There are a thousand folders beside {path}.", hint="Name one with --output.")
+
+
+def _refusal(root: Path, corpus: str, *, overwrite: bool) -> FolderError | None:
+    if not root.exists():
+        return None
+    if not (root.is_dir() and ((root / "text").is_dir() or not any(root.iterdir()))):
+        return FolderError("This folder has files that are no quickstart.", where=str(root), hint="Choose another --output.")
+    before = root / "text" / "corpus.txt"
+    if overwrite or not before.exists() or before.read_bytes() == corpus.encode():
+        return None
+    return FolderError(
+        "This folder is a quickstart on another text.",
+        where=str(root),
+        hint="Choose another --output, or start anew here with --overwrite.",
+    )
 
 
 class _Steps:

@@ -65,9 +65,14 @@ def distinct(documents: Iterable[Document]) -> list[Document]:
     return kept
 
 
-def write_corpus(documents: Sequence[Document], file: Path) -> None:
+def corpus_text(documents: Sequence[Document]) -> str:
     """A paragraph a line, a blank line between documents."""
-    file.write_text("\n\n".join("\n".join(document.paragraphs) for document in documents) + "\n", encoding="utf-8")
+    return "\n\n".join("\n".join(document.paragraphs) for document in documents) + "\n"
+
+
+def write_corpus(documents: Sequence[Document], file: Path) -> None:
+    """Writes :func:`corpus_text`."""
+    file.write_text(corpus_text(documents), encoding="utf-8", newline="\n")
 
 
 def write_task(documents: Sequence[Document], train: Path, validation: Path) -> float:
@@ -94,6 +99,8 @@ def write_task(documents: Sequence[Document], train: Path, validation: Path) -> 
             raise DataError(
                 "the 8 longest documents have too few sentences of their own", where=file.name, hint="Name a longer text."
             )
+    for file, part in rows.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("w", encoding="utf-8", newline="") as out:
             writer = csv.writer(out)
             writer.writerow(("text", "label"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bertkit.cli.main import run
 from bertkit.corpus.sentences import split_sentences
+from bertkit.errors import DataError
 from bertkit.jobs import quickstart as job
 from bertkit.jobs.quickstart_text import CLASSES, Document, distinct, python_topics, write_task
 
@@ -52,6 +54,25 @@ def test_a_text_of_eight_documents_is_refused(tmp_path: Path, capsys: pytest.Cap
     text.write_text("\n\n".join(f"Document {n} has a sentence. And another one." for n in range(8)), encoding="utf-8")
     assert run(["quickstart", str(text), "--output", str(tmp_path / "out"), "--json"]) == 3
     assert "at least 9 documents" in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_text_is_another_quickstart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs/quickstart/text").mkdir(parents=True)
+    (tmp_path / "runs/quickstart/text/corpus.txt").write_text("One text.\n", encoding="utf-8")
+
+    def pretrain(self: Any, name: str, steps: int) -> Path:
+        raise DataError(f"{self.root}")
+
+    monkeypatch.setattr(job._Steps, "pretrain", pretrain)
+    for named, code, said in (((), 3, "runs/quickstart-2"), (("--output", "runs/quickstart"), 2, "on another text")):
+        assert run(["quickstart", *named, "--json"]) == code
+        assert said in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert (tmp_path / "runs/quickstart/text/corpus.txt").read_text(encoding="utf-8") == "One text.\n"
+    assert run(["quickstart", "--output", "runs/quickstart", "--overwrite", "--json"]) == 3
 
 
 @pytest.mark.slow
