@@ -29,7 +29,7 @@ def as_error(failure: BaseException) -> BertkitError:
         return usage(failure)
     if type(failure).__name__ == "Abort":
         return Stopped("Interrupted.")
-    if isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryError":
+    if _out_of_memory(failure):
         return ResourceError(
             "Memory ran out." + _detail(failure), hint="Try a smaller --micro-tokens, --batch-size or --max-length."
         )
@@ -38,6 +38,15 @@ def as_error(failure: BaseException) -> BertkitError:
     return BertkitError(
         f"This is a bug in bertkit: {type(failure).__name__}: {_first_line(failure)}",
         hint="Set BERTKIT_DEBUG=1 for the traceback.",
+    )
+
+
+def _out_of_memory(failure: BaseException) -> bool:
+    if isinstance(failure, MemoryError) or type(failure).__name__ == "OutOfMemoryError":
+        return True
+    # torch's allocator on a CPU says so in a plain RuntimeError.
+    return isinstance(failure, RuntimeError) and any(
+        words in str(failure) for words in ("can't allocate memory", "not enough memory")
     )
 
 

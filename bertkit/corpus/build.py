@@ -195,6 +195,8 @@ def _size(files: Sequence[Path]) -> int:
 
 def _remove_stale(cache: Path) -> None:
     """Removes what a killed build of this machine has left: its process is gone."""
+    if os.name == "nt":  # os.kill(pid, 0) would end the process there
+        return
     for left in cache.glob(f".building-*-{socket.gethostname()}-*"):
         process = int(left.name.rpartition("-")[2])
         try:

@@ -6,7 +6,7 @@ read here as it stands: what cannot be served is refused by name, never ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -203,11 +203,6 @@ def read_labels(raw: Mapping[str, Any], where: str) -> tuple[str, ...] | None:
             f"id2label has {len(names)} entries, but label2id has {len(back)}.", where=where, hint="Correct one of them."
         )
     return names
-
-
-def label_maps(names: Sequence[str]) -> dict[str, Any]:
-    """``id2label`` and ``label2id`` as config.json has them."""
-    return {"id2label": {str(i): n for i, n in enumerate(names)}, "label2id": {n: i for i, n in enumerate(names)}}
 
 
 def _check(config: EncoderConfig, where: str) -> None:

@@ -234,6 +234,7 @@ def test_an_out_of_memory_error_of_torch_is_a_resource() -> None:
         pass
 
     assert as_error(OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")).exit_code == 5
+    assert as_error(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")).exit_code == 5
 
 
 def test_debug_shows_the_traceback(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
