@@ -186,7 +186,11 @@ def _rebuild(
 def _read_facts(folder: Path) -> dict[str, Any]:
     path = folder / "store.json"
     if not path.is_file():
-        raise MissingError(f"{folder} holds no token store.", where=str(folder), hint="Build it: bertkit corpus build.")
+        raise MissingError(
+            f"{folder} holds no token store.",
+            where=str(folder),
+            hint="`bertkit pretrain --corpus FILE` builds the one of a text.",
+        )
     try:
         facts = json.loads(path.read_bytes())
         known = facts["format"]

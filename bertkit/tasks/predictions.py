@@ -60,7 +60,7 @@ def _prediction(line: str, where: str) -> Prediction:
 def is_predictions(path: Path) -> bool:
     """Is this a file of :func:`write_predictions` (or an empty one), by its first line?"""
     with path.open("rb") as file:
-        first = file.readline()
+        first = file.readline(1 << 24)
     try:
         record = json.loads(first) if first else dict.fromkeys(_OWN)
     except ValueError:

@@ -31,17 +31,6 @@ def sync_all(folder: Path) -> None:
     sync(folder)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes a small UTF-8 file whole: under another name, flushed, renamed."""
-    other = path.with_name(f".{path.name}.writing")
-    with other.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    other.replace(path)
-    sync(path.parent)
-
-
 def digest(path: Path) -> str:
     """SHA-256 of a file, as hex."""
     with path.open("rb") as file:

@@ -24,7 +24,7 @@ from bertkit.errors import CheckpointError, FolderError, ResourceError
 from bertkit.notices import collecting
 from bertkit.training import checkpoint as module
 from bertkit.training.checkpoint import Checkpoints, newest_verified, open_checkpoint, resume_point, space_needed, verify
-from bertkit.training.files import check_space, readable, write_text
+from bertkit.training.files import check_space, readable
 from bertkit.training.optimizer_state import read_moments, write_moments
 
 FILES = {"model.safetensors", "training_state.safetensors", "state.json", "manifest.json"}
@@ -316,13 +316,6 @@ def test_kill_between_the_two_renames_of_a_replacement(two: Path) -> None:
     (two / "checkpoint-20").rename(two / ".checkpoint-20.replaced")
     assert resume_point(two).step == 20  # type: ignore[union-attr]
     assert names(two) == [10, 20]
-
-
-def test_small_files_are_written_whole(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.json", "é\n")
-    write_text(tmp_path / "a.json", "中\n")
-    assert (tmp_path / "a.json").read_bytes() == "中\n".encode()
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 SAVER = """
