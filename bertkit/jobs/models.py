@@ -114,9 +114,10 @@ def check_vocabulary(wordpiece: WordPiece, config: EncoderConfig, where: str) ->
     Raises:
         ModelError: Both counts are named (exit 3).
     """
-    if wordpiece.size > config.vocab_size:
+    entries = max(number for number, token in enumerate(wordpiece.vocabulary, 1) if token)  # blank lines behind give no id
+    if entries > config.vocab_size:
         raise ModelError(
-            f"The vocabulary has {wordpiece.size:,} entries, and the model only {config.vocab_size:,} (vocab_size).",
+            f"The vocabulary has {entries:,} entries, and the model only {config.vocab_size:,} (vocab_size).",
             where=where,
             hint="Use the vocabulary that the model was trained with.",
         )

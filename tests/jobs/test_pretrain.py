@@ -128,6 +128,8 @@ def test_a_vocabulary_larger_than_the_models(run: Path, corpus: Path, tmp_path: 
         (model / name).write_bytes((run / name).read_bytes())
     (model / "vocab.txt").write_bytes(larger.read_bytes())
     assert call("fill-mask", str(model), "a [MASK]", "--json").code == 3
+    (model / "vocab.txt").write_bytes((run / "vocab.txt").read_bytes() + b"\n")  # a blank line behind the last entry
+    assert call("fill-mask", str(model), "a [MASK]", "--json").code == 0
 
 
 def test_a_dropout_of_its_own_where_it_goes_on_from_a_model(run: Path, corpus: Path, tmp_path: Path) -> None:
