@@ -25,8 +25,8 @@ BELOW: dict[str, set[str]] = {
     "corpus": set(),
     "labelled": set(),
 }
-GROUND = {"randomness", "errors", "fields", "notices", "__init__"}
-BLIND_TO_PACKED = {"corpus", "labelled", "randomness", "errors", "fields", "notices"}
+GROUND = {"randomness", "errors", "fields", "notices", "foreign_bytes", "__init__"}
+BLIND_TO_PACKED = {"corpus", "labelled", "randomness", "errors", "fields", "notices", "foreign_bytes"}
 # Who alone may import a library, as path prefixes inside the package.
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "accelerate": ("training/", "jobs/"),
@@ -36,7 +36,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "datasets": ("labelled/", "corpus/documents", "metrics/shells/"),  # evaluate's Features are datasets'
     "evaluate": ("metrics/shells/",),
 }
-NO_TORCH = ("corpus/", "labelled/", "cli/", "errors", "fields", "notices", "randomness")
+NO_TORCH = ("corpus/", "labelled/", "cli/", "errors", "fields", "notices", "foreign_bytes", "randomness")
 # Function-level imports: in the command line, in the package's own __init__, and of these slow or optional modules anywhere.
 FREE_INSIDE = ("cli/", "__init__", "__main__")
 SLOW = {

@@ -181,8 +181,13 @@ def test_a_flag_and_a_set_that_disagree_are_refused() -> None:
 
 
 def test_what_is_needed_and_missing_is_named() -> None:
-    with pytest.raises(SettingsError, match=r"inputs\.corpus is needed"):
+    with pytest.raises(SettingsError, match=r"inputs\.corpus is needed.*--corpus"):
         resolve.resolve(PretrainSettings, command="pretrain")
+
+
+def test_a_path_that_is_no_utf8_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"^output holds bytes that are not UTF-8\. \(--set output\)"):
+        pretrain("output=runs/\udc80")
 
 
 def test_recipes_of_other_commands_and_missing_ones(tmp_path: Path) -> None:
@@ -304,6 +309,6 @@ def test_intervals() -> None:
     assert every(500) == Every(steps=500)
     assert every("10m") == Every(seconds=600.0)
     assert every("1.5h") == Every(seconds=5400.0)
-    for wrong in (0, -1, "10", "m", "10 m", "10d"):
+    for wrong in (0, -1, "10", "m", "10 m", "10d", "0m", "0.0s"):
         with pytest.raises(ValueError, match="number of steps"):
             every(wrong)

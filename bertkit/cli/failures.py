@@ -10,6 +10,8 @@ from typing import Any
 from bertkit.errors import BertkitError, MissingError, ResourceError, Stopped, Terminated, UsageError, nearest
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_NO_SUCH_PLACE = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL}
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -59,6 +61,10 @@ def _system(failure: OSError) -> BertkitError | None:
         return ResourceError("The disk reports an input/output error.", where=where)
     if failure.errno in _DENIED and where is not None:
         return ResourceError(f"{failure.strerror}.", where=where, hint="Choose a place that you may read and write.")
+    if failure.errno in _NO_SUCH_PLACE and where is not None:
+        return UsageError(f"{failure.strerror}.", where=where, hint="Choose another place.")
+    if failure.errno in _EXHAUSTED:
+        return ResourceError(f"The machine gives no more: {failure.strerror}.", where=where)
     if failure.errno == errno.ENOENT and where is not None:
         return MissingError("There is no such file or folder.", where=where)
     return None

@@ -79,7 +79,7 @@ def corpus_files(paths: Sequence[Path]) -> list[Path]:
 
     Raises:
         MissingError: A path is not there, or a folder holds no text.
-        DataError: A file is of a kind that is not plain text.
+        DataError: A file is of a kind that is not plain text, or no file that can be read twice.
     """
     found: list[Path] = []
     for path in paths:
@@ -89,6 +89,12 @@ def corpus_files(paths: Sequence[Path]) -> list[Path]:
             if path.suffix.lower() in UNREADABLE:
                 raise DataError(
                     f"{path.suffix} files are not plain text.", where=str(path), hint="Give it unpacked, as UTF-8 text (.txt)."
+                )
+            if not path.is_file():
+                raise DataError(
+                    "This is a pipe or a device, and a corpus is read more than once.",
+                    where=str(path),
+                    hint="Write the text to a file first.",
                 )
             found.append(path)
         else:

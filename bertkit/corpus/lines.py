@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import DataError, MissingError
+from bertkit.foreign_bytes import looks_like
 
 BLOCK = 1 << 20  # bytes read at once
 BOM = b"\xef\xbb\xbf"
-LOOKS_LIKE = {
-    b"\xff\xfe": "It looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`.",
-    b"\xfe\xff": "It looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`.",
-    b"\x1f\x8b": "It looks like a gzip file: unpack it first.",
-    b"PK": "It looks like a zip file: unpack it first.",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +85,8 @@ def _decode(raw: bytes, path: Path, offset: int, number: int, replace: bool) -> 
         before = body[: error.start]
         line = number + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
         bad = body[error.start]
-        hint = next((words for magic, words in LOOKS_LIKE.items() if raw.startswith(magic)), "")
         raise DataError(
-            f"{path}, line {line}: the byte 0x{bad:02X} is not UTF-8.",
+            "The text is not UTF-8.",
             where=f"{path}, line {line}, byte offset {offset + skipped + error.start}, byte 0x{bad:02X}",
-            hint=hint or "Convert the file to UTF-8, or give --encoding-errors replace.",
+            hint=looks_like(raw) or "Convert the file to UTF-8, or give --encoding-errors replace.",
         ) from None

@@ -30,7 +30,7 @@ def wanted(processes: str | None, environment: Mapping[str, str] = os.environ) -
 
     Raises:
         UsageError: Neither a number nor ``auto`` (exit 2).
-        ResourceError: A launcher has started another number than is asked for (exit 5).
+        ResourceError: A launcher has started another number than is asked for, or they are far more than the cores (exit 5).
     """
     if processes is None:
         return 1
@@ -41,7 +41,16 @@ def wanted(processes: str | None, environment: Mapping[str, str] = os.environ) -
         if processes not in ("auto", started):
             raise ResourceError(f"{processes} processes are asked for, and the launcher started {started}.", where="--processes")
         return 1
-    return _gpus() if processes == "auto" else int(processes)
+    if processes == "auto":
+        return _gpus()
+    count, most = int(processes), max(16, 4 * (os.cpu_count() or 1))
+    if count > most:
+        raise ResourceError(
+            f"{count} processes are asked for, and this machine has {os.cpu_count()} processor cores.",
+            where="--processes",
+            hint=f"At most {most} are started here; --processes auto starts one for each GPU.",
+        )
+    return count
 
 
 def _gpus() -> int:

@@ -20,12 +20,14 @@ def check_columns(known: Sequence[str], columns: Columns, where: str) -> None:
         DataError: One is not there, or twice; the columns that are there are listed, with the nearest name.
     """
     listed = ", ".join(repr(name) for name in known) or "none"
+    other = next((sign for sign in (";", "\t", "|", ",") if len(known) == 1 and sign in known[0]), None)
+    parted = f" Its cells seem to be parted by {other!r}: save it with commas as .csv, or with tabs as .tsv." if other else ""
     for flag, name in (("--text-column", columns.text), ("--pair-column", columns.pair)):
         if name is not None and name not in known:
             raise DataError(
                 f"There is no column {name!r}.{nearest(name, known)}",
                 where=where,
-                hint=f"Its columns are {listed}; name one with {flag}.",
+                hint=f"Its columns are {listed}; name one with {flag}.{parted}",
             )
     for name in (columns.text, columns.pair, columns.label, columns.id):
         if name is not None and list(known).count(name) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertkit.errors import DataError, MissingError
+from bertkit.foreign_bytes import looks_like
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -41,7 +42,7 @@ def read_utf8(path: Path) -> str:
         raise DataError(
             f"Byte 0x{raw[error.start]:02X} is not UTF-8.",
             where=f"{path}, line {line}, byte offset {at}",
-            hint=f"Convert the file first, say `iconv -f ISO-8859-1 -t UTF-8 {path.name}`.",
+            hint=looks_like(raw) or f"Convert the file first, say `iconv -f ISO-8859-1 -t UTF-8 {path.name}`.",
         ) from error
 
 

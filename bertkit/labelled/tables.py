@@ -156,7 +156,7 @@ def _read_parquet(path: Path) -> tuple[list[str], Records]:
     try:
         table = pyarrow.parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"The file is no readable Parquet: {error}.", where=str(path)) from error
+        raise DataError(f"The file is no readable Parquet: {str(error).rstrip('.')}.", where=str(path)) from error
     names = _hub_label_names(table.schema.metadata or {})
     records = ((Place(str(path), n, "row"), named_labels(row, names)) for n, row in enumerate(table.to_pylist(), start=1))
     return list(table.column_names), records

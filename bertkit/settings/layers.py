@@ -24,6 +24,8 @@ Layer = dict[str, Entry]
 # Words of the flags that no setting resembles.
 _SHORT = {"lr": "learning_rate", "batch_size": "size", "mlm_probability": "probability", "mixed_precision": "precision"}
 _SHORT |= {"num_train_epochs": "epochs", "doc_stride": "stride", "max_seq_length": "max_length", "max_steps": "steps"}
+# How the command line gives what has no default.
+_GIVEN_BY = {"inputs.corpus": "--corpus", "model": "MODEL", "files": "FILES", "text": "TEXT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,8 @@ def _errors(error: ValidationError, layer: Layer, known: Mapping[str, Any]) -> I
         key = next((".".join(words[:n]) for n in range(len(words), 0, -1) if ".".join(words[:n]) in known), ".".join(words))
         # A section's own check has the section as its place: point at the first of its settings that was given.
         entry = layer.get(key) or next((e for k, e in layer.items() if key and k.startswith(key + ".")), None)
-        yield key, Problem(_message(item, key or "these settings"), entry.where if entry else None)
+        where = entry.where if entry else _GIVEN_BY.get(key) if item["type"] == "missing" else None
+        yield key, Problem(_message(item, key or "these settings"), where)
 
 
 def build(model: type[S], layers: Sequence[Layer], problems: list[Problem]) -> S:
@@ -183,6 +186,10 @@ def build(model: type[S], layers: Sequence[Layer], problems: list[Problem]) -> S
     known = keys(model)
     settings: S | None = None
     wrong: set[str] = set()
+    for key, entry in merged.items():
+        if not _is_text(entry.value):
+            wrong.add(key)
+            problems.append(Problem(f"{key} holds bytes that are not UTF-8.", entry.where))
     for _ in range(3):  # without what is wrong, the rest is checked again, so that contradictions come out at once too
         kept = {key: entry.value for key, entry in merged.items() if not _within(key, wrong)}
         try:
@@ -198,6 +205,15 @@ def build(model: type[S], layers: Sequence[Layer], problems: list[Problem]) -> S
     if problems or settings is None:
         raise _as_error(problems)
     return settings
+
+
+def _is_text(value: Any) -> bool:
+    """Can it be written as UTF-8? Bytes of the command line that are not come as lone surrogates."""
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _within(key: str, wrong: set[str]) -> bool:

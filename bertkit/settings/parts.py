@@ -35,7 +35,7 @@ def every(interval: int | str) -> Every:
     if isinstance(interval, int) and interval > 0:
         return Every(steps=interval)
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh])", str(interval))
-    if match is None:
+    if match is None or float(match[1]) == 0:
         raise ValueError(f"is a number of steps, or a time such as 10m, not {interval!r}")
     return Every(seconds=float(match[1]) * _SECONDS[match[2]])
 
@@ -118,7 +118,7 @@ class RunSettings(Settings):
 
     seed: int = Field(42, ge=0, lt=2**63, description="The seed of everything that is drawn.")
     workers: int | None = Field(
-        None, ge=0, description="Processes that make batches; unset: by the machine. Never changes a batch."
+        None, ge=0, le=128, description="Processes that make batches; unset: by the machine. Never changes a batch."
     )
     log_every: Interval = Field("10s", description="Steps, or a time such as 10m, between two lines of the log.")
     eval_every: Interval | None = Field(None, description="Steps or a time between two validations; unset: by the budget.")

@@ -54,7 +54,7 @@ def with_columns(task: Task, *, text: str | None = None, pair: str | None = None
     """The task with people's own column names; those not named stay.
 
     Raises:
-        UsageError: Its kind reads no table (exit 2).
+        UsageError: Its kind reads no table, or one column would be two of them (exit 2).
     """
     if text is None and pair is None and label is None:
         return task
@@ -63,6 +63,12 @@ def with_columns(task: Task, *, text: str | None = None, pair: str | None = None
     columns = replace(
         task.columns, text=text or task.columns.text, pair=pair or task.columns.pair, label=label or task.columns.label
     )
+    taken = [name for name in (columns.text, columns.pair, columns.label) if name is not None]
+    if len(set(taken)) < len(taken):
+        twice = next(name for name in taken if taken.count(name) > 1)
+        raise UsageError(
+            f"The column {twice!r} cannot be two of text, pair and label.", where="--text-column, --pair-column, --label-column"
+        )
     return replace(task, columns=columns, hub=task.hub and replace(task.hub, columns=columns))
 
 
@@ -118,8 +124,15 @@ def require_gold(kind: Kind, task: Task, part: TaskPart) -> None:
         raise DataError(
             f"The {part.name} part has no labels{seen}.",
             where=part.source,
-            hint=f"`bertkit predict {task.name}` serves parts without labels.",
+            hint=_how_labelled(task, part, column),
         )
+
+
+def _how_labelled(task: Task, part: TaskPart, column: str | None) -> str:
+    """What to do with a part in which no row has a label."""
+    if column and part.report.columns and column not in part.report.columns:
+        return f"Name the labels' column with --label-column; `bertkit predict {task.name}` serves parts without labels."
+    return f"`bertkit predict {task.name}` serves parts without labels."
 
 
 def _found(kind: Kind, task: Task, roles: Sequence[str], folder: str | None, strict: bool) -> dict[str, TaskPart]:
@@ -195,7 +208,7 @@ def _with_validation(kind: Kind, task: Task, parts: dict[str, TaskPart], roles: 
     there = {part.role for part in parts.values()}
     if {"train", "validation"} <= set(roles) and "train" in there and "validation" not in there:
         train = parts["train"]
-        kept, held = hold_out(train.rows, kind.texts, where=train.source)
+        kept, held = hold_out(train.rows, kind.texts, labels_of=_classes, where=train.source)
         say(
             "held-out",
             f"There is no validation part: {len(held)} of {len(train.rows)} training rows are held out, equal texts on one side.",
@@ -214,6 +227,12 @@ def _with_validation(kind: Kind, task: Task, parts: dict[str, TaskPart], roles: 
                 f"There is no {role} part of {task.name}.", where=names, hint=f"Give a folder with it as --data, or {flag}."
             )
     return parts
+
+
+def _classes(row: Any) -> tuple[str, ...]:
+    """The names of classes that a row is an example of; none where its gold is something else."""
+    label = getattr(row, "label", None)
+    return (label,) if isinstance(label, str) else label if isinstance(label, tuple) else ()
 
 
 def _first(part: TaskPart, most: int | None) -> TaskPart:

@@ -174,9 +174,11 @@ def _check_trackers(names: Sequence[str]) -> None:
 
     for name in names:
         if name not in LOGGER_TYPE_TO_CLASS:
-            raise SettingsError(f"Unknown tracker {name!r}.{nearest(name, LOGGER_TYPE_TO_CLASS)}", where="report_to")
+            known = ", ".join(sorted(LOGGER_TYPE_TO_CLASS))
+            close = nearest(name, LOGGER_TYPE_TO_CLASS)
+            raise SettingsError(f"There is no tracker {name!r}.{close}", where="--report-to", hint=f"It takes {known}.")
         if name not in [str(each) for each in get_available_trackers()]:
-            raise MissingError(f"The tracker {name!r} is not installed.", where="report_to", hint=f"pip install {name}")
+            raise MissingError(f"The tracker {name!r} is not installed.", where="--report-to", hint=f"pip install {name}")
 
 
 @contextmanager

@@ -444,3 +444,13 @@ def test_a_usage_error_of_any_typer_is_known_by_what_it_can_do() -> None:
         app(["--nothing"], standalone_mode=False)
     assert as_error(caught.value).exit_code == 2
     assert program.normalised([]) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR])
+def test_a_place_that_cannot_be_is_wrong_usage_and_no_bug(number: int) -> None:
+    error = as_error(OSError(number, os.strerror(number), "runs/x"))
+    assert (error.exit_code, error.where) == (2, "runs/x")
+
+
+def test_too_many_open_files_are_a_resource() -> None:
+    assert as_error(OSError(errno.EMFILE, os.strerror(errno.EMFILE))).exit_code == 5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def test_bad_byte_is_located_and_replaced_on_request(tmp_path: Path) -> None:  #
     assert lines == ["plain line", "ok line", "resum\ufffd x", "last line"]
     assert report.replacements == 1
     assert report.lines == 4
+
+
+def test_a_pipe_is_refused_at_once_and_utf16_known(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(DataError, match="a pipe or a device"):
+        corpus_files([tmp_path / "pipe.txt"])
+    with pytest.raises(DataError, match="iconv -f UTF-16"):
+        list(read_spans(write(tmp_path, "one two".encode("utf-16")), replace=False))
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])

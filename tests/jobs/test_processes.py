@@ -213,6 +213,8 @@ def test_how_many_are_wanted() -> None:
     assert wanted(None, {}) == 1
     assert wanted("1", {}) == 1
     assert wanted("3", {}) == 3
+    with pytest.raises(ResourceError, match="100000 processes are asked for"):
+        wanted("100000", {})
     assert wanted("auto", {}) == max(1, torch.cuda.device_count())
     for wrong in ("0", "-1", "two", "1.5", ""):
         with pytest.raises(UsageError, match="--processes"):

@@ -50,3 +50,13 @@ def test_no_side_may_be_empty() -> None:
         with pytest.raises(DataError, match="--validation-file"):
             hold_out(rows, str)
     assert [len(side) for side in hold_out(["a"] * 9 + ["b"] * 8, str)] == [9, 8]
+
+
+def test_no_class_loses_its_last_row() -> None:
+    rows = [(n, "rare" if n % 25 == 0 else "common") for n in range(100)]
+    for share in (0.1, 0.5, 0.9):
+        kept, held = hold_out(rows, lambda row: str(row[0]), labels_of=lambda row: (row[1],), share=share)
+        assert {label for _, label in kept} == {"rare", "common"}
+        assert held
+    with pytest.raises(DataError, match="a class would be left without an example"):
+        hold_out([("a", "x"), ("b", "y")], lambda row: row[0], labels_of=lambda row: (row[1],))

@@ -135,3 +135,19 @@ def test_a_csv_copy_of_the_hubs_data_by_its_own_columns(tmp_path: Path) -> None:
     path.write_text("premise,hypothesis,label,idx\na,b,2,7\n", encoding="utf-8")
     rows = load_parts(task_named("mnli"), ("validation",), validation_file=str(path))["validation"].rows
     assert [(row.id, row.text, row.pair, row.label) for row in rows] == [("7", "a", "b", "contradiction")]
+
+
+def test_one_column_is_not_text_and_label_at_once() -> None:
+    for wrong in ({"text": "label"}, {"pair": "text"}, {"text": "a", "label": "a"}):
+        with pytest.raises(UsageError, match="cannot be two of text, pair and label"):
+            with_columns(OWN, **wrong)
+
+
+def test_a_class_of_one_row_stays_in_training(tmp_path: Path) -> None:
+    path = tmp_path / "train.csv"
+    for n in range(40):  # whichever row it is
+        lines = [f"text {m},{'rare' if m == n else m % 2}\n" for m in range(40)]
+        path.write_text("text,label\n" + "".join(lines), encoding="utf-8")
+        parts = load_parts(OWN, train_file=str(path))
+        assert "rare" in {row.label for row in parts["train"].rows}
+        assert len(parts["validation"].rows) == 4
