@@ -21,7 +21,7 @@ from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold
 from bertkit.tasks.kinds import Kind, Labels, Prediction, Scores
 from bertkit.tasks.models import load_model
-from bertkit.tasks.predictions import by_id, read_predictions, write_predictions
+from bertkit.tasks.predictions import by_id, check_form, read_predictions, write_predictions
 from bertkit.tasks.task import Task
 
 
@@ -92,7 +92,7 @@ def given_predictions(kind: Kind, path: Path, part: TaskPart, task: Task, labels
     """
     if path.suffix != ".jsonl":
         return kind.read_official(path, part.rows, task, labels)
-    found = by_id(read_predictions(path))
+    found = by_id(read_predictions(path), str(path))
     missing = [row for row in part.rows if row.id not in found]
     if missing:
         raise DataError(
@@ -100,7 +100,9 @@ def given_predictions(kind: Kind, path: Path, part: TaskPart, task: Task, labels
         )
     # The gold is the data's: the file may stem from a part that had none.
     golds = kind.golds(part.rows, labels)
-    return [replace(found[row.id], gold=gold) for row, gold in zip(part.rows, golds, strict=True)]
+    predictions = [replace(found[row.id], gold=gold) for row, gold in zip(part.rows, golds, strict=True)]
+    check_form(predictions, golds, labels, str(path))
+    return predictions
 
 
 def predict_part(scorer: Scorer, part: TaskPart, folder: Path, settings: Any, console: Console) -> list[Prediction]:

@@ -41,7 +41,12 @@ def read_state(folder: Path) -> dict[str, Any] | None:
         return None
     except (ValueError, OSError) as error:
         raise DataError(f"This file cannot be read: {error}.", where=str(path), hint="Choose another --output.") from None
-    if not isinstance(state, dict):
+    sections = ("asked", "resolved", "fingerprints")
+    if (
+        not isinstance(state, dict)
+        or any(not isinstance(state.get(name) or {}, dict) for name in sections)
+        or not isinstance(state.get("made") or [], list)
+    ):
         raise DataError("This file is not a run's.", where=str(path), hint="Choose another --output.")
     return state
 
@@ -65,7 +70,7 @@ def remove_made(path: Path, state: Mapping[str, Any]) -> None:
 
     Of a folder that a run made (``checkpoints``) only what bears a run's names goes: people keep notes in odd places.
     """
-    names = [str(name) for name in state.get("made", [])]
+    names = [str(name) for name in state.get("made") or []]
     for name in [*names, STATE]:
         target = safe_join(path, name)
         if target.is_symlink() or target.is_file():

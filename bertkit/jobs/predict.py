@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-from bertkit.errors import FolderError, MissingError, UsageError
+from bertkit.errors import DataError, FolderError, MissingError, UsageError
+from bertkit.foreign_bytes import looks_like
 from bertkit.jobs.console import Console
 from bertkit.jobs.evaluate import chosen_model, chosen_parts, predict_part, scorer_of
 from bertkit.jobs.finetune import task_of
@@ -96,6 +98,8 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
         raise FolderError(
             "The predictions go to a file, and this is a folder.", where=str(output), hint=f"--output {output}/predictions.jsonl"
         )
+    if (below := next(place for place in output.absolute().parents if place.exists())).is_file():
+        raise FolderError("The predictions would lie below a file.", where=str(below), hint="Choose another --output.")
     places = {name: output if len(names) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}") for name in names}
     written = {output.with_name(name) for name in task.official.values()}
     read = settings.data.test_file
@@ -121,7 +125,7 @@ def _lines(kind: str, stdin: TextIO) -> TaskPart:
     if kind != "classification":
         raise MissingError("There is nothing to predict.", where="--data, --test-file", hint="Name a file with --test-file.")
     rows = []
-    for number, line in enumerate(stdin, 1):
+    for number, line in enumerate(_utf8(stdin), 1):
         text, tab, pair = line.rstrip("\r\n").partition("\t")
         rows.append(TextRow(id=str(number - 1), text=text, pair=pair if tab else None, place=Place("stdin", number)))
     if not rows:
@@ -129,3 +133,24 @@ def _lines(kind: str, stdin: TextIO) -> TaskPart:
             "There is nothing on stdin to predict.", where="stdin", hint="Name a file with --test-file, or pipe texts in."
         )
     return TaskPart(name="stdin", rows=rows, report=RowReport(rows=len(rows)), source="stdin")
+
+
+def _utf8(stdin: TextIO) -> Iterator[str]:
+    """The lines of stdin, which are UTF-8 whatever the locale says.
+
+    Raises:
+        DataError: A byte is not UTF-8 (exit 3), with its line.
+    """
+    raw = getattr(stdin, "buffer", None)
+    if raw is None:  # a text stream of Python's, in a notebook say
+        yield from stdin
+        return
+    for number, line in enumerate(raw, 1):
+        try:
+            yield (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"Byte 0x{line[error.start]:02X} is not UTF-8.",
+                where=f"stdin, line {number}",
+                hint=looks_like(line) or "Convert the text first, say with `iconv -f ISO-8859-1 -t UTF-8`.",
+            ) from error

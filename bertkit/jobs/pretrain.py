@@ -121,7 +121,7 @@ class _Pretraining:
         if self.base is not None:
             return tokenizer_of(self.base, cased=named.cased)
         if self.checkpoint is not None:
-            return load_wordpiece(self.folder.path)
+            return load_wordpiece(self.checkpoint.path)  # verified, whatever has become of the run folder's own since
         size = named.vocab_size or vocabulary_size(sum(file.stat().st_size for file in self.files))
         wordpiece, _ = trained_vocabulary(self.files, settings.corpus, self.console, size=size, cased=bool(named.cased))
         self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")

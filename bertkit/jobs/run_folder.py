@@ -109,7 +109,8 @@ class RunFolder:
                 record = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(record, dict) and int(record.get("step") or 0) <= step:
+            at = record.get("step") or 0 if isinstance(record, dict) else None
+            if isinstance(at, int) and at <= step:
                 kept.append(line)
         write_text(path, "".join(line + "\n" for line in kept))
 

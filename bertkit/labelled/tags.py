@@ -121,3 +121,10 @@ def recognise(sentences: Iterable[Sequence[str]]) -> tuple[Scheme, int]:
     if begun_by_i > begun_by_b:
         return "IOB1", begun_by_b
     return "IOB2", begun_by_i
+
+
+def stray_tags(sentences: Iterable[Sequence[str]]) -> list[str]:
+    """The tags that keep a file from being one of entities, where others (``B-LOC``) look like it; empty where none does."""
+    tags = dict.fromkeys(tag for sentence in sentences for tag in sentence)
+    lawful = {tag for tag in tags if split_tag(tag)[0] in ("O", "B", "I", "E", "S")}
+    return [tag for tag in tags if tag not in lawful] if any("-" in tag for tag in lawful) else []

@@ -205,6 +205,9 @@ def read_labels(raw: Mapping[str, Any], where: str) -> tuple[str, ...] | None:
     return names
 
 
+_MOST = {"num_hidden_layers": 1024}
+
+
 def _check(config: EncoderConfig, where: str) -> None:
     def wrong(name: str, must: str) -> ModelError:
         return ModelError(f"{name} must be {must}, not {getattr(config, name)!r}.", where=where)
@@ -213,6 +216,8 @@ def _check(config: EncoderConfig, where: str) -> None:
         value = getattr(config, name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise wrong(name, "a whole number of at least 1")
+        if value > (most := _MOST.get(name, 1 << 24)):  # before memory or hours go to a number that is no model's
+            raise wrong(name, f"{most} at most")
     for name in _SHARES:
         value = getattr(config, name)
         if value is not None and (not isinstance(value, float) or not 0 <= value < 1):

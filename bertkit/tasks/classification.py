@@ -211,10 +211,9 @@ def _names_of(rows: Sequence[TextRow], model_labels: Sequence[str] | None, for_t
                 raise DataError("A training row has no label.", where=str(row.place))
         given = [row.label for row in rows if row.label is not None]
         names = in_order([name for label in given for name in (label if isinstance(label, tuple) else (str(label),))])
-        say(
-            "labels",
-            f"{len(names)} labels, taken as names of classes: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}.",
-        )
+        if names:
+            count = "1 label" if len(names) == 1 else f"{len(names)} labels"
+            say("labels", f"{count}, taken as names of classes: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}.")
         return names
     return model_labels
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from bertkit.errors import DataError
 from bertkit.labelled.files import lines_of, read_utf8
-from bertkit.tasks.kinds import Prediction
+from bertkit.notices import say
+from bertkit.tasks.kinds import Labels, Prediction
 
 _OWN = ("id", "gold", "prediction", "score")
 
@@ -54,6 +55,13 @@ def _prediction(line: str, where: str) -> Prediction:
         known = {name: record.pop(name) for name in _OWN}
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise DataError("The line is no prediction of bertkit's.", where=where) from error
+    value = known["prediction"]
+    listed = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    plain = value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool))
+    if not (plain or listed) or not isinstance(known["id"], str):
+        raise DataError(
+            "The line is no prediction of bertkit's: id is a text, prediction a text, a number or a list of texts.", where=where
+        )
     return Prediction(id=known["id"], value=known["prediction"], score=known["score"], gold=known["gold"], more=record)
 
 
@@ -68,13 +76,40 @@ def is_predictions(path: Path) -> bool:
     return isinstance(record, dict) and record.keys() >= set(_OWN)
 
 
-def by_id(predictions: Sequence[Prediction]) -> dict[str, Prediction]:
-    """Predictions by their row's id.
+def check_form(predictions: Sequence[Prediction], golds: Sequence[Any], labels: Labels, where: str) -> None:
+    """Are predictions of any system what this task's gold is: texts, numbers or lists? Names that no label has are said.
+
+    Args:
+        predictions: One for each row.
+        golds: Each row's gold.
+        labels: Those of the task; a span's answers have none and may be any text.
+        where: The predictions' file.
+
+    Raises:
+        DataError: A prediction is of another form than the gold, or has not one tag a word (exit 3).
+    """
+    if not labels.names:
+        return
+    strange: dict[str, None] = {}
+    for one, gold in zip(predictions, golds, strict=True):
+        many = isinstance(one.value, (list, tuple))
+        alike = many == isinstance(gold, (list, tuple)) and isinstance(one.value, str) == isinstance(gold, str)
+        if one.value is None or not alike or (many and not labels.problem and len(one.value) != len(gold)):
+            raise DataError(f"The prediction of {one.id!r} is {one.value!r}, where {gold!r} would be right.", where=where)
+        said = one.value if many else [one.value] if isinstance(one.value, str) else []
+        strange |= {name: None for name in said if labels.problem and name not in labels.names}
+    if strange:
+        listed = ", ".join(repr(name) for name in list(strange)[:5])
+        say("strange-labels", f"{where} predicts {listed}, which the data do not have: they count as wrong.")
+
+
+def by_id(predictions: Sequence[Prediction], where: str | None = None) -> dict[str, Prediction]:
+    """Predictions by their row's id; ``where`` is their file, for the error.
 
     Raises:
         DataError: An id comes twice (exit 3).
     """
     found = {one.id: one for one in predictions}
     if len(found) != len(predictions):
-        raise DataError(f"{len(predictions) - len(found)} predictions share an id with another.")
+        raise DataError(f"{len(predictions) - len(found)} predictions share an id with another.", where=where)
     return found

@@ -18,7 +18,7 @@ from torch import Tensor
 from bertkit.errors import DataError
 from bertkit.labelled.conll import conll_records, read_conll, row_lines, tagged_lines
 from bertkit.labelled.rows import RowReport, TaggedRow
-from bertkit.labelled.tags import recognise, to_iob2
+from bertkit.labelled.tags import recognise, stray_tags, to_iob2
 from bertkit.metrics.entities import entity_intervals, entity_scores
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
@@ -76,6 +76,10 @@ class Tagging:
         scheme, unlawful = recognise(row.tags for row in rows if row.tags is not None)
         if scheme in ("IOB1", "IOBES"):
             say("tag-scheme", f"{path}: its tags are {scheme}; they are trained and predicted as IOB2 and scored as entities.")
+        if scheme == "plain" and (strange := stray_tags(row.tags for row in rows if row.tags is not None)):
+            listed = ", ".join(repr(tag) for tag in strange[:5])
+            verb = "is" if len(strange) == 1 else "are"
+            say("tag-scheme", f"{path}: {listed} {verb} of no scheme of entities, so all tags are taken as they stand.")
         if unlawful:
             say(
                 "tag-scheme",

@@ -120,7 +120,11 @@ def resume_point(folder: Path) -> Checkpoint | None:
     _put_back(folder)
     checkpoint, rejected = newest_verified(folder)
     if checkpoint is None and rejected:
-        open_checkpoint(rejected[0].path)
+        try:
+            open_checkpoint(rejected[0].path)
+        except CheckpointError as error:
+            hint = error.hint or "No checkpoint of this run is whole: put the files back, or start anew with --overwrite."
+            raise CheckpointError(error.message, where=error.where, hint=hint) from None
     for each in rejected:
         say("checkpoint", f"{each.path.name} is not whole: {each.reason} The run goes on from the one before.")
     return checkpoint

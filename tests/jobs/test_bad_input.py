@@ -229,3 +229,22 @@ def test_predictions_for_other_rows(bertkit: Call, trained: Path, sst2: Path, ma
     gone = bertkit("eval", "sst2", "--predictions", "gone.tsv", "--data", sst2)
     assert (gone.code, gone.report["error"]["kind"]) == (4, "missing")
     assert "gone.tsv" in str(gone.report["error"])
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "told"),
+    [
+        ('["positive", "negative"]', 3, "where 'positive' would be right"),
+        ('"0.5"', 0, "'0.5'"),
+        ("null", 3, "is None"),
+        ('{"a": 1}', 3, "no prediction of bertkit's"),
+        ("true", 3, "no prediction of bertkit's"),
+        ("1", 3, "is 1, where"),
+    ],
+)
+def test_predictions_of_another_form(bertkit: Call, sst2: Path, value: str, code: int, told: str) -> None:
+    lines = [f'{{"id": "{n}", "gold": null, "prediction": {value}, "score": null}}\n' for n in range(24)]
+    Path("said.jsonl").write_text("".join(lines))
+    done = bertkit("eval", "sst2", "--predictions", "said.jsonl", "--data", sst2)
+    assert done.code == code
+    assert told in (done.report["error"]["message"] if code else done.warned("strange-labels")[0]).replace("negative", "positive")

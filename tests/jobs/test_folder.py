@@ -179,6 +179,10 @@ def test_a_damaged_state_is_named(tmp_path: Path) -> None:
     (tmp_path / "a" / "bertkit.json").write_text('{"state": "fin', encoding="utf-8")
     with pytest.raises(DataError, match="cannot be read"):
         take(tmp_path / "a")
+    for wrong in ('{"asked": 3}', '{"fingerprints": ["x"]}', '{"made": "x"}', '{"resolved": [1]}', "[]"):
+        (tmp_path / "a" / "bertkit.json").write_text(wrong, encoding="utf-8")
+        with pytest.raises(DataError, match="not a run's"):
+            take(tmp_path / "a")
 
 
 def test_changed_texts_are_differences(tmp_path: Path) -> None:
@@ -196,7 +200,7 @@ def test_the_log_is_cut_back_to_the_checkpoint(tmp_path: Path) -> None:
         for step in range(1, 6):
             folder.log({"step": step, "loss": float("nan") if step == 2 else step})
         with (folder.path / "log.jsonl").open("a", encoding="utf-8") as file:
-            file.write('{"step": 6, "lo')
+            file.write('{"step": [1]}\n{"step": "two"}\n3\n{"step": 6, "lo')
         folder.truncate_log(3)
         folder.log({"step": 4, "loss": 0.5})
         records = [json.loads(line) for line in (folder.path / "log.jsonl").read_text(encoding="utf-8").splitlines()]

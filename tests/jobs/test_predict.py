@@ -250,3 +250,19 @@ def test_special_token_text_in_the_data_is_text(bertkit: Call, make_model: MakeM
     assert done.metrics["exact"] == 100.0
     assert done.metrics["steps"] == 40
     assert len(done.warned("one-segment")) == (segments == 1)
+
+
+def test_stdin_is_utf8_whatever_the_locale(bertkit: Call, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\ufeffa good café\r\n".encode()), encoding="ascii"))
+    assert bertkit("predict", "sst2", "--model", trained, plain=True).code == 0
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"fine\ncaf\xe9\n"), encoding="utf-8"))
+    refused = bertkit("predict", "sst2", "--model", trained, "--output", "out.jsonl")
+    assert (refused.code, refused.report["error"]["where"]) == (3, "stdin, line 2")
+    assert not Path("out.jsonl").exists()
+
+
+def test_an_output_below_a_file_is_refused_before_the_work(bertkit: Call, trained: Path, sst2: Path) -> None:
+    Path("file").write_text("mine")
+    refused = bertkit("predict", "sst2", "--model", trained, "--data", sst2, "--output", "file/below/out.jsonl")
+    assert (refused.code, refused.report["error"]["kind"]) == (2, "folder")
+    assert Path("file").read_text() == "mine"

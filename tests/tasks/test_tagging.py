@@ -315,6 +315,11 @@ def test_the_scheme_of_a_file_is_said(tmp_path: Path) -> None:
         with collecting() as heard:
             KIND.read(path, TASK)
         assert [next(kind for kind in ("IOB1", "IOBES") if kind in notice.message) for notice in heard] == kinds
+    for text, said in (("a B-X\nb b-x\n", "'b-x' is of no scheme"), ("a NN\nb V-X\n", "")):
+        path.write_text(text)
+        with collecting() as heard:
+            KIND.read(path, TASK)
+        assert [said in notice.message for notice in heard] == [True] * bool(said)
 
 
 @pytest.mark.data

@@ -113,8 +113,9 @@ def test_damaged_newest_is_passed_over_with_its_reason(two: Path, damage: Any, f
     assert caught.value.exit_code == 3
     assert file in str(caught.value)
     damage(two / "checkpoint-10")
-    with pytest.raises(CheckpointError, match=file):
+    with pytest.raises(CheckpointError, match=file) as caught:
         resume_point(two)
+    assert "--overwrite" in str(caught.value.hint) or "--init-from" in str(caught.value.hint)
 
 
 def test_run_goes_on_over_a_damaged_checkpoint(two: Path) -> None:
