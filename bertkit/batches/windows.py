@@ -31,13 +31,13 @@ def check_windows(room: int, overlap: int, *, max_length: int | None = None) -> 
     limit = "" if max_length is None else f" of --max-length {max_length}"
     if room < 1:
         raise UsageError(
-            f"Windows{limit} have no room for the text: {room} tokens",
+            f"Windows{limit} have no room for the text: {room} tokens.",
             where="--max-length" if max_length is not None else None,
             hint="Use a larger --max-length.",
         )
     if not 0 <= overlap < room:
         raise UsageError(
-            f"A stride of {overlap} would leave tokens in no window: it is the overlap of windows{limit} with room for {room}",
+            f"A stride of {overlap} would leave tokens in no window: it is the overlap of windows{limit} with room for {room}.",
             where="--stride",
             hint=f"Use a --stride from 0 to {room - 1}, or a larger --max-length.",
         )

@@ -183,7 +183,9 @@ def _build(
                 hint="Make room, or name another folder.",
             ) from error
         raise ResourceError(
-            f"The token store cannot be written: {error.strerror}.", where=str(error.filename or place)
+            f"The token store cannot be written: {error.strerror}.",
+            where=str(error.filename or place),
+            hint="BERTKIT_CACHE names another folder for it.",
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)

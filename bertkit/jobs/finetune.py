@@ -14,7 +14,7 @@ from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer, figures_of
-from bertkit.jobs.start import Machine, became_values, claimed
+from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, input_sizes
 from bertkit.jobs.training import Course
 from bertkit.jobs.training_job import TrainingJob, check_identity, resuming
 from bertkit.model.config import EncoderConfig
@@ -36,9 +36,12 @@ def finetune(settings: FinetuneSettings, console: Console) -> Outcome:
         BertkitError: Each with its exit code; see :mod:`bertkit.errors`.
     """
     machine = Machine.of(settings.device, report_to=settings.run.report_to)
-    facts = {"task": settings.task}
+    data = settings.data
+    sizes = input_sizes((data.folder, data.train_file, data.validation_file))
+    facts = {"task": settings.task, "input_bytes": sizes}
     with claimed(settings, console, machine.peers, command="finetune", name=settings.task, facts=facts) as folder:
         if folder.situation == "finished":
+            check_inputs(folder, sizes)
             return already_finished(folder, console)
         return _Finetuning(settings, console, machine.as_before(folder, settings), folder).run()
 

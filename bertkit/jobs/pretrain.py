@@ -22,7 +22,7 @@ from bertkit.jobs.finetune import already_finished, describe, finished, write_mo
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.start import Machine, became_values, claimed
+from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, input_sizes
 from bertkit.jobs.tokenizer import trained_vocabulary, vocabulary_size
 from bertkit.jobs.training import Course
 from bertkit.jobs.training_job import Figures, TrainingJob, check_identity, resuming
@@ -49,8 +49,11 @@ def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
     machine = Machine.of(settings.device, report_to=settings.run.report_to)
     size = settings.model.size or ("mini" if machine.on_cpu else "base")
     name = run_name(settings, "continued" if settings.model.init_from is not None else size)
-    with claimed(settings, console, machine.peers, command="pretrain", name=name) as folder:
+    sizes = input_sizes(settings.inputs.corpus + settings.inputs.validation)
+    facts = {"input_bytes": sizes}
+    with claimed(settings, console, machine.peers, command="pretrain", name=name, facts=facts) as folder:
         if folder.situation == "finished":
+            check_inputs(folder, sizes)
             return already_finished(folder, console)
         try:
             return _Pretraining(settings, console, machine.as_before(folder, settings), folder, size).run()

@@ -83,8 +83,8 @@ def write_task(documents: Sequence[Document], train: Path, validation: Path) -> 
     """
     if len(documents) < DOCUMENTS_NEEDED:
         raise DataError(
-            f"the quickstart needs at least {DOCUMENTS_NEEDED} documents, none mostly contained in another; "
-            f"this text has {len(documents)}",
+            f"The quickstart needs at least {DOCUMENTS_NEEDED} documents, none mostly contained in another; "
+            f"this text has {len(documents)}.",
             hint="Part the documents of the text by blank lines, or leave the text out to use Python's own.",
         )
     owners: Counter[str] = Counter(sentence for document in documents for sentence in set(document.sentences()))

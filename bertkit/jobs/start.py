@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertkit.errors import ResourceError
+from bertkit.errors import FolderError, ResourceError
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder, claim
 from bertkit.jobs.lost import watching
@@ -99,6 +99,27 @@ def _check_gpus(settings: DeviceSettings) -> None:
 def became_values(folder: RunFolder) -> dict[str, Any]:
     """What the automatic values of an unfinished run became when it began, by dotted key."""
     return dict(folder.state.get("resolved") or {}) if folder.situation == "unfinished" else {}
+
+
+def input_sizes(paths: Iterable[str | None]) -> dict[str, int]:
+    """The bytes of the files among ``paths``: what a finished run remembers, so that a changed file is no "already finished"."""
+    return {path: Path(path).stat().st_size for path in paths if path is not None and Path(path).is_file()}
+
+
+def check_inputs(folder: RunFolder, sizes: Mapping[str, int]) -> None:
+    """Did a finished run read files of these sizes?
+
+    Raises:
+        FolderError: One has changed since (exit 2).
+    """
+    before = folder.state.get("input_bytes") or {}
+    for path, size in sizes.items():
+        if path in before and before[path] != size:
+            raise FolderError(
+                f"{path} has changed since this run was finished: {before[path]:,} bytes before, {size:,} now.",
+                where=str(folder.path),
+                hint="Choose another --output, or start anew here with --overwrite.",
+            )
 
 
 @contextmanager

@@ -398,3 +398,15 @@ def test_the_body_is_the_models_and_is_trained(bertkit: Call, tiny: Path, sst2: 
     for name in body:
         assert abs(before[name] - still[name]).max() < 1e-7
     assert any(abs(before[name] - moved[name]).max() > 1e-2 for name in body)
+
+
+def test_a_changed_file_is_not_already_finished(bertkit: Call, tiny: Path, sst2: Path) -> None:
+    files = ("--train-file", sst2 / "train.tsv", "--validation-file", sst2 / "dev.tsv")
+    command = ("finetune", "sst2", "--model", tiny, *files, "--steps", "1", "--output", "out")
+    assert bertkit(*command).report["state"] == "finished"
+    assert bertkit(*command).report["state"] == "already finished"
+    with (sst2 / "train.tsv").open("a") as file:
+        file.write("one more good film\t1\n")
+    changed = bertkit(*command)
+    assert (changed.code, changed.report["error"]["kind"]) == (2, "folder")
+    assert "train.tsv has changed" in changed.report["error"]["message"]
