@@ -193,6 +193,11 @@ def load_model(
 def _tell(report: LoadReport, head: str, folder: Path, *, must_have_head: bool) -> None:
     for note in report.notes:
         say("decoder", note)
+    if body := [name for name in report.unexpected if name.startswith("bert.encoder.")]:
+        say(
+            "unused-weights",
+            f"{len(body)} tensors of {folder} have no place in a model of its config.json: {', '.join(body[:3])}, ….",
+        )
     if report.trained or head == "encoder":
         return
     what = ", ".join(report.missing or report.new)

@@ -248,3 +248,11 @@ def test_predictions_of_another_form(bertkit: Call, sst2: Path, value: str, code
     done = bertkit("eval", "sst2", "--predictions", "said.jsonl", "--data", sst2)
     assert done.code == code
     assert told in (done.report["error"]["message"] if code else done.warned("strange-labels")[0]).replace("negative", "positive")
+
+
+def test_layers_that_config_json_leaves_out_are_said(bertkit: Call, make_model: MakeModel, sst2: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(make_model(layers=2), tmp_path / "two"))
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}))
+    (told,) = bertkit("finetune", "sst2", "--model", model, "--data", sst2, "--steps", "1").warned("unused-weights")
+    assert "bert.encoder.layer.1.attention" in told
