@@ -44,6 +44,7 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
     parts = machine.peers.main_only(lambda: chosen_parts(task, settings, ("validation",)))
     for part in parts.values():
         require_gold(kind, task, part)
+        console.say(f"{part.name}: {len(part.rows):,} rows of {part.source}")
     if model is None:
         first = next(iter(parts))
         if len(parts) > 1:
@@ -122,7 +123,8 @@ def _place(settings: EvalSettings, model: Path | None, task: Task, part: str) ->
         return Path(settings.output) / name
     if model is not None and (model / STATE).exists():
         return model / "evals" / name
-    return Path("runs") / "evals" / (f"{model.name}-{name}" if model is not None else f"{name}-predictions")
+    scored = model.name if model is not None else Path(str(settings.predictions)).stem
+    return Path("runs") / "evals" / f"{scored}-{name}"
 
 
 def _write(

@@ -61,8 +61,8 @@ def test_glues_file_is_scored(bertkit: Call, sst2: Path, tmp_path: Path, spellin
     (tmp_path / "SST-2.tsv").write_text("index\tprediction\n" + "\n".join(lines[::-1] if spelling == "ids" else lines) + "\n")
     done = bertkit("eval", "sst2", "--predictions", "SST-2.tsv", "--data", sst2)
     assert done.metrics["accuracy"] == sum(a == b for a, b in zip(said, gold, strict=True)) / 24
-    assert done.report["output"] == "runs/evals/sst2-validation-predictions"
-    kept = read_predictions(Path("runs/evals/sst2-validation-predictions/predictions.jsonl"))
+    assert done.report["output"] == "runs/evals/SST-2-sst2-validation"
+    kept = read_predictions(Path("runs/evals/SST-2-sst2-validation/predictions.jsonl"))
     assert [(one.value, one.gold) for one in kept] == list(zip(said, gold, strict=True))
 
 
