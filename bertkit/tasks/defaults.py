@@ -28,7 +28,8 @@ def training_defaults(task: Task, width: int) -> dict[str, Any]:
     return {"learning_rate": learning_rate(width, task.kind), "batch_size": 32, "epochs": 3.0, "warmup": 0.1, **task.training}
 
 
-# Width at most, peak rate, sequences a step. Up to mini measured (recipes/bench/rates.py), above from Devlin et al. 2019.
+# Width at most, peak rate, sequences a step. Tiny and mini: what the runs of docs/results.md were made with, not yet the best
+# of a grid (recipes/bench/rates.py makes one); from base on Devlin et al. 2019.
 _PRETRAINING = ((128, 2e-3, 32), (256, 1e-3, 32), (512, 5e-4, 64), (768, 1e-4, 256))
 _PRETRAINING_WIDEST = (1e-4, 256)
 _GOING_ON = 0.3  # of a new model's rate: what a checkpoint has learned is not to be shaken off

@@ -4,7 +4,7 @@
         --rates 5e-4,1e-3,2e-3 --steps 200 --output rates-mini
 
 Equal steps and not equal minutes, so that a busy machine does not decide. Prints one JSON line a rate; finished runs are not run
-again. The defaults in bertkit/tasks/defaults.py up to mini come from it.
+again.
 """
 
 from __future__ import annotations
