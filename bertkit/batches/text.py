@@ -25,9 +25,8 @@ class Store(Protocol):
     def ids(self) -> NDArray[np.unsignedinteger]:
         """``[N]`` ids of the vocabulary."""
 
-    @property
-    def sentence_ends(self) -> Ints:
-        """``[S]`` token offsets, rising, the last N."""
+    def sentence_ends_between(self, first: int, last: int) -> Ints:
+        """Token offsets of the sentence ends behind ``first`` and up to ``last``, rising; a document's end is one too."""
 
     @property
     def document_ends(self) -> Ints:
@@ -100,7 +99,9 @@ class Text:
         self.ids = store.ids
         self.continues = continues
         self.room = room
-        self.edges: Ints = np.concatenate([np.zeros(1, np.int64), np.asarray(store.sentence_ends, np.int64)])
+        self.edges: Ints = np.concatenate(
+            [np.zeros(1, np.int64), np.asarray(store.sentence_ends_between(0, len(store.ids)), np.int64)]
+        )
         self.document_edges: Ints = np.concatenate([np.zeros(1, np.int64), np.asarray(store.document_ends, np.int64)])
         self.tokens = int(self.edges[-1])
         self.unit_ends = self._units()

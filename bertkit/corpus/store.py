@@ -98,6 +98,11 @@ class TokenStore:
         bounds[1:] = np.searchsorted(self.sentence_ends, self.document_ends, side="left") + 1
         return bounds
 
+    def sentence_ends_between(self, first: int, last: int) -> Int64s:
+        """int64: how many tokens of the store end with each sentence that ends behind token ``first`` and up to ``last``."""
+        low, high = np.searchsorted(self.sentence_ends, [first, last], side="right")
+        return np.asarray(self.sentence_ends[low:high])
+
     def frequencies(self) -> Int64s:
         """``[V]`` int64: how often each id stands in the store."""
         total = np.zeros(self.vocab_size, dtype=np.int64)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,6 @@ import numpy as np
 
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import VocabularyFacts
-from bertkit.corpus.build import HeldOut, build_stores
 from bertkit.corpus.documents import corpus_files
 from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
@@ -22,6 +18,7 @@ from bertkit.jobs.finetune import already_finished, describe, finished, write_mo
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
 from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, input_sizes
 from bertkit.jobs.tokenizer import trained_vocabulary, vocabulary_size
 from bertkit.jobs.training import Course
@@ -37,7 +34,6 @@ from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.health import unigram_reference
 
 DEFAULT_MINUTES = 60.0
-HELD_OUT = HeldOut()
 
 
 def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
@@ -62,21 +58,6 @@ def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
             raise
 
 
-def cache_folder() -> Path:
-    """Where token stores are kept between runs: ``BERTKIT_CACHE``, else the user's cache folder."""
-    named = os.environ.get("BERTKIT_CACHE")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "bertkit"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Text:
-    train: TokenStore
-    validation: TokenStore
-
-
 class _Pretraining:
     """One pretraining: what is read and built before the course begins."""
 
@@ -96,7 +77,7 @@ class _Pretraining:
 
     def run(self) -> Outcome:
         """Builds or finds the text, trains, and leaves the run folder finished."""
-        text = self.machine.peers.main_only(self._build)
+        text = self.machine.peers.main_only(lambda: pretraining_text(self.settings, self.files, self.wordpiece, self.console))
         frequencies = text.train.frequencies()
         source = self._source(text.train, purpose="training")
         validation = self._validation(text.validation)
@@ -175,30 +156,6 @@ class _Pretraining:
         late |= {key: before[key] for key in late if before.get(key) is not None}
         return with_values(fill(settings, late), {"device.precision": self.machine.precision})
 
-    def _build(self) -> _Text:
-        named = self.settings.inputs.validation
-        train, validation = self._read(self.files, "Reading the text", None if named else HELD_OUT)
-        pairs = self.settings.examples.objective != "mlm"
-        if named:
-            files = corpus_files([Path(name) for name in named])
-            validation, _ = self._read(files, "Reading the validation text")
-        elif validation is None or (pairs and train.counts["documents"] < 2):
-            say(
-                "no-held-out",
-                "The text has too few documents to hold one out, so validation is on the training text itself; "
-                "--validation-file names another.",
-            )
-            train, validation = self._read(self.files, "Reading the text")[0], None
-        return _Text(train=train, validation=validation or train)
-
-    def _read(self, files: Sequence[Path], what: str, held_out: HeldOut | None = None) -> tuple[TokenStore, TokenStore | None]:
-        cache = cache_folder() / "stores"
-        with self.console.progress(what, safe=True) as update:
-            train, validation, _ = build_stores(
-                files, self.wordpiece, self.settings.corpus, cache=cache, held_out=held_out, progress=update
-            )
-        return train, validation
-
     def _validation(self, store: TokenStore) -> PretrainingSource:
         """Examples and masks that are the same every time; a single document has no pairs, and is scored by its words alone."""
         limit = self.settings.inputs.validation_sequences
@@ -251,7 +208,7 @@ class _Pretraining:
         validation: PretrainingSource,
         reference: float,
         validation_tokens: int,
-        text: _Text,
+        text: PretrainingText,
     ) -> TrainingJob:
         peers = self.machine.peers
 
@@ -289,7 +246,7 @@ class _Pretraining:
             word_targets=self.settings.masking.probability,
         )
 
-    def _announce(self, model: TaskModel, text: _Text, source: PretrainingSource, reference: float) -> None:
+    def _announce(self, model: TaskModel, text: PretrainingText, source: PretrainingSource, reference: float) -> None:
         say_, settings = self.console.say, self.settings
         counts = text.train.counts
         held = "the validation file" if settings.inputs.validation else "held out, chosen by hash"

@@ -19,6 +19,9 @@ class MadeStore:
     fingerprint: str = "made"
     folder: None = None
 
+    def sentence_ends_between(self, first: int, last: int) -> np.ndarray:
+        return self.sentence_ends[(self.sentence_ends > first) & (self.sentence_ends <= last)]
+
 
 @dataclass
 class MadeVocabulary:
