@@ -22,7 +22,7 @@ from pydantic import Field
 
 from bertkit.batches.pairs import draw_chunks
 from bertkit.batches.runs import gather_runs
-from bertkit.batches.text import Store, Text, VocabularyFacts
+from bertkit.batches.text import Bools, Ints, Store, Text, VocabularyFacts
 from bertkit.batches.twins import find_twins
 from bertkit.errors import DataError
 from bertkit.fields import Settings
@@ -73,26 +73,32 @@ class EpochPlan:
 
 
 def make_plan(
-    store: Store, facts: VocabularyFacts, settings: ExampleSettings, *, seed: int, epoch: int, purpose: str = "training"
+    store: Store,
+    facts: VocabularyFacts,
+    settings: ExampleSettings,
+    *,
+    seed: int,
+    epoch: int,
+    purpose: str = "training",
+    without: Ints | None = None,
 ) -> EpochPlan:
-    """Draws the examples of one epoch.
+    """Draws the examples of one epoch; the documents ``without`` (sorted indices) are in none of them.
 
     Raises:
         DataError: Pairs are asked for and the text has fewer than two documents of two words.
     """
     text = Text(store, facts.continues, settings.room)
     if settings.objective == "mlm":
-        start, end = gather_runs(text)
+        start, end = gather_runs(text, text.taken(without))
         examples = np.zeros(len(start), dtype=EXAMPLE)
         examples["a"], examples["a_length"], examples["label"] = start, end - start, -1
     else:
-        examples = _pairs(text, settings, stream(seed, f"{purpose}/pairs", epoch))
+        examples = _pairs(text, text.usable() & text.taken(without), settings, stream(seed, f"{purpose}/pairs", epoch))
     order = stream(seed, f"{purpose}/order", epoch).permutation(len(examples))
     return EpochPlan(examples[order])
 
 
-def _pairs(text: Text, settings: ExampleSettings, rng: np.random.Generator) -> NDArray[np.void]:
-    usable = text.usable()
+def _pairs(text: Text, usable: Bools, settings: ExampleSettings, rng: np.random.Generator) -> NDArray[np.void]:
     require_two_documents(int(usable.sum()))
     chunks = draw_chunks(text, usable, settings.short_share, rng)
     examples = np.zeros(len(chunks.start), dtype=EXAMPLE)
@@ -116,10 +122,14 @@ def require_two_documents(usable: int) -> None:
         )
 
 
-def plan_key(store: Store, facts: VocabularyFacts, settings: ExampleSettings, *, seed: int, purpose: str) -> str:
+def plan_key(
+    store: Store, facts: VocabularyFacts, settings: ExampleSettings, *, seed: int, purpose: str, without: Ints | None = None
+) -> str:
     """Names a series of plans, one an epoch: the same key and epoch, the same examples."""
     words = hashlib.sha256(np.packbits(facts.continues).tobytes()).hexdigest()
     said = [RULES, store.fingerprint, words, settings.model_dump(mode="json"), seed, purpose]
+    if without is not None and len(without):
+        said.append(hashlib.sha256(np.asarray(without, "<i8").tobytes()).hexdigest())
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -41,6 +41,7 @@ class PretrainingSource:
         purpose: ``"validation"`` draws from streams of its own and gives the same examples and masks every epoch.
         limit: Sequences of an epoch at most (validation).
         segments: The model's ``type_vocab_size``; 1 puts all tokens in segment 0.
+        without: Documents that are in no example and give no wrong B (sorted indices): those held out.
 
     Raises:
         DataError: Pairs are asked for and there are fewer than two documents of two words.
@@ -60,19 +61,21 @@ class PretrainingSource:
         purpose: str = "training",
         limit: int | None = None,
         segments: int = 2,
+        without: Ints | None = None,
     ) -> None:
         self.store = store
         self.facts = wordpiece if isinstance(wordpiece, VocabularyFacts) else VocabularyFacts.of(wordpiece)
         self.examples, self.masking = examples, masking
         self.seed, self.batch_size, self.micro_tokens = seed, batch_size, micro_tokens
-        self.plans, self.purpose, self.limit = plans, purpose, limit
+        self.plans, self.purpose, self.limit, self.without = plans, purpose, limit, without
         self.assembler = Assembler(self.facts, masking, segments=segments)
-        self.key = plan_key(store, self.facts, examples, seed=seed, purpose=purpose)
+        self.key = plan_key(store, self.facts, examples, seed=seed, purpose=purpose, without=without)
         self._plan: tuple[int, EpochPlan] | None = None
         self._said = False
         text = Text(store, self.facts.continues, examples.room)
-        usable = int(text.usable().sum())
-        self.left_out = text.documents - usable if examples.objective != "mlm" else 0
+        taken = text.taken(without)
+        usable = int((text.usable() & taken).sum())
+        self.left_out = int(taken.sum()) - usable if examples.objective != "mlm" else 0
         if examples.objective != "mlm":
             require_two_documents(usable)
 
@@ -108,12 +111,23 @@ class PretrainingSource:
         if self._plan is None or self._plan[0] != epoch:
             plan = open_plan(self.plans, self.key, epoch) if self.plans else None
             if plan is None:
-                plan = make_plan(self.store, self.facts, self.examples, seed=self.seed, epoch=epoch, purpose=self.purpose)
+                plan = self._draw(epoch)
                 if self.plans:
                     plan = self._keep(plan, self.plans, epoch)
             self._plan = (epoch, plan)
             self._say(plan)
         return self._plan[1]
+
+    def _draw(self, epoch: int) -> EpochPlan:
+        return make_plan(
+            self.store,
+            self.facts,
+            self.examples,
+            seed=self.seed,
+            epoch=epoch,
+            purpose=self.purpose,
+            without=self.without,
+        )
 
     def _keep(self, plan: EpochPlan, folder: Path, epoch: int) -> EpochPlan:
         try:
@@ -140,7 +154,8 @@ class PretrainingSource:
         if self._said or self.examples.objective == "mlm" or self.purpose == "validation":
             return
         self._said = True
-        fact = say_facts(plan, Text(self.store, self.facts.continues, self.examples.room).sentences_per_document())
+        text = Text(self.store, self.facts.continues, self.examples.room)
+        fact = say_facts(plan, text.sentences_per_document()[text.taken(self.without)])
         if fact:
             say("one-sentence-documents", fact)
         if self.left_out:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bertkit.batches.pairs import walk_parts
-from bertkit.batches.text import Ints, Text
+from bertkit.batches.text import Bools, Ints, Text
 
 
-def gather_runs(text: Text) -> tuple[Ints, Ints]:
-    """Start and end of each run; every token lies in exactly one."""
-    place, stop, _ = walk_parts(text, np.ones(text.documents, dtype=bool))
+def gather_runs(text: Text, taken: Bools) -> tuple[Ints, Ints]:
+    """Start and end of each run; every token of the documents that are ``taken`` (``[D]``) lies in exactly one."""
+    place, stop, _ = walk_parts(text, taken)
     starts: list[Ints] = []
     ends: list[Ints] = []
     while len(place):

@@ -152,6 +152,13 @@ class Text:
         usable[alone] = np.diff(rows) > 0
         return usable
 
+    def taken(self, without: Ints | None) -> Bools:
+        """``[D]`` every document but those ``without`` (indices)."""
+        taken = np.ones(self.documents, dtype=bool)
+        if without is not None:
+            taken[without] = False
+        return taken
+
     def _units(self) -> Ints:
         """Ends of sentences, and of the pieces of those that are longer than the room: cut behind the last word that fits."""
         long = np.flatnonzero(np.diff(self.edges) > self.room)

@@ -14,6 +14,7 @@ from bertkit.batches.masking import MaskingSettings
 from bertkit.batches.plan import ExampleSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.source import BatchSource, cut_by_tokens
+from bertkit.errors import DataError
 from bertkit.notices import collecting
 
 
@@ -169,6 +170,29 @@ def test_counts_and_moving(prose, vocabulary):
 )
 def test_micro_batches_are_cut_by_tokens(lengths, budget, expected):
     assert [(part.start, part.stop) for part in cut_by_tokens(lengths, budget)] == expected
+
+
+@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm"])
+def test_held_out_documents_are_in_no_example(prose, vocabulary, objective, tmp_path):
+    store = prose(40)
+    held = np.array([0, 3, 17, 39])
+    source = source_of(store, vocabulary, objective=objective, without=held, plans=tmp_path)
+    examples = source.plan(0).examples
+    for place in (examples["a"], examples["b"][examples["b_length"] > 0]):
+        documents = np.searchsorted(store.document_ends, place, side="right")
+        assert not np.isin(documents, held).any()
+    assert set(np.searchsorted(store.document_ends, examples["a"], side="right")) == set(range(40)) - set(held.tolist())
+    assert source.key != source_of(store, vocabulary, objective=objective).key
+    assert source.key != source_of(store, vocabulary, objective=objective, without=held[1:]).key
+    assert (
+        source_of(store, vocabulary, objective=objective, without=held[:0]).key
+        == source_of(store, vocabulary, objective=objective).key
+    )
+
+
+def test_one_document_beside_the_held_out_ones_is_refused(prose, vocabulary):
+    with pytest.raises(DataError, match="needs two documents"):
+        source_of(prose(3), vocabulary, without=np.array([0, 2]))
 
 
 @dataclass
