@@ -8,10 +8,13 @@ import typer
 
 from bertkit import __version__
 from bertkit.cli import evaluate, fill_mask, finetune, predict, pretrain, quickstart, recipes, tasks, tokenizer
+from bertkit.cli.helping import Command
 
-app = typer.Typer(name="bertkit", add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
-_tokenizer = typer.Typer(help="Vocabularies.", no_args_is_help=True)
-_recipes = typer.Typer(help="Presets that come with bertkit.", no_args_is_help=True)
+app = typer.Typer(
+    name="bertkit", add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, rich_markup_mode=None
+)
+_tokenizer = typer.Typer(help="Vocabularies.", no_args_is_help=True, rich_markup_mode=None)
+_recipes = typer.Typer(help="Presets that come with bertkit.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def _show_version(wanted: bool) -> None:
@@ -27,15 +30,15 @@ def bertkit(
     """From a text file to a BERT, and from a BERT to a scored task, on the hardware that you have."""
 
 
-app.command("quickstart")(quickstart.quickstart)
-app.command("pretrain")(pretrain.pretrain)
-app.command("finetune")(finetune.finetune)
-app.command("eval")(evaluate.evaluate)
-app.command("predict")(predict.predict)
-app.command("fill-mask")(fill_mask.fill_mask)
-_tokenizer.command("train")(tokenizer.train)
+app.command("quickstart", cls=Command)(quickstart.quickstart)
+app.command("pretrain", cls=Command)(pretrain.pretrain)
+app.command("finetune", cls=Command)(finetune.finetune)
+app.command("eval", cls=Command)(evaluate.evaluate)
+app.command("predict", cls=Command)(predict.predict)
+app.command("fill-mask", cls=Command)(fill_mask.fill_mask)
+_tokenizer.command("train", cls=Command)(tokenizer.train)
 app.add_typer(_tokenizer, name="tokenizer")
-app.command("tasks")(tasks.tasks)
+app.command("tasks", cls=Command)(tasks.tasks)
 for _name, _function in (("ls", recipes.ls), ("show", recipes.show), ("cp", recipes.cp)):
-    _recipes.command(_name)(_function)
+    _recipes.command(_name, cls=Command)(_function)
 app.add_typer(_recipes, name="recipes")

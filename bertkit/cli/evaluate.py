@@ -41,7 +41,10 @@ def evaluate(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Score a model (the newest finished run of the task unless one is named) as the task's official script does."""
+    """Score a model as the task's official script does.
+
+    Without --model it is the newest finished run of the task; a run without data named is scored on its own.
+    """
     given = flags.given(*rows(DATA, locals()))
     from bertkit.settings.commands import eval_settings
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform
+from bertkit.cli.session import checked, perform
 
 ModelArgument = Annotated[str | None, typer.Argument(metavar="MODEL", help="A run folder, a BERT folder or a hub name.")]
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT…", help="Texts with [MASK]; none: the lines of stdin.")]
@@ -28,9 +28,8 @@ def fill_mask(
         ("model", "MODEL", model), ("texts", "TEXT", texts), ("top", "--top", top), ("cased", "--cased/--uncased", cased)
     )
     from bertkit.settings.commands import FillMaskSettings
-    from bertkit.settings.resolve import resolve
 
-    settings = resolve(FillMaskSettings, command="fill-mask", flags=given, sets=set_ or ())
+    settings = checked(FillMaskSettings, command="fill-mask", flags=given, sets=set_)
     from bertkit.jobs.fill_mask import fill_mask as job  # slow, and not needed to refuse wrong settings
 
     perform("fill-mask", lambda console: job(settings, console), quiet=quiet)

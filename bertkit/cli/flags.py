@@ -32,7 +32,7 @@ Recipe = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    flag("--set", help="Any other setting, such as masking.random_share=0.1.", panel=_COMMON, metavar="KEY=VALUE"),
+    flag("--set", help="Any other setting, such as run.seed=7; `--set help` lists them.", panel=_COMMON, metavar="KEY=VALUE"),
 ]
 Json = Annotated[bool, flag("--json", help="One JSON object on stdout, on failure too.", panel=_COMMON)]
 Processes = Annotated[

@@ -40,7 +40,10 @@ def predict(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Write a prediction for each row, as JSON lines: to --output, else to stdout. Without data it reads texts from stdin."""
+    """Write a prediction for each row, as JSON lines.
+
+    They go to --output, else to stdout. Without data it reads texts from stdin.
+    """
     if json and output is None:
         raise UsageError(
             "With --json the predictions need a place of their own.", where="--json", hint="Add --output predictions.jsonl."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform, spread
+from bertkit.cli.session import checked, perform, spread
 from bertkit.cli.training import PRETRAINING, TRAINING, rows
 
 Corpus = Annotated[
@@ -76,9 +76,8 @@ def pretrain(
     """
     given = flags.given(*rows(PRETRAINING | TRAINING, locals()))
     from bertkit.settings.commands import PretrainSettings
-    from bertkit.settings.resolve import resolve
 
-    settings = resolve(PretrainSettings, command="pretrain", flags=given, sets=set_ or (), recipe=recipe)
+    settings = checked(PretrainSettings, command="pretrain", flags=given, sets=set_, recipe=recipe)
     spread(processes)
     from bertkit.jobs.pretrain import pretrain as job  # slow, and not needed to refuse wrong settings
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform
+from bertkit.cli.session import checked, perform
 
 Text = Annotated[str | None, typer.Argument(metavar="TEXT", help="A text file, documents parted by blank lines.")]
 
@@ -20,14 +20,16 @@ def quickstart(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Train a tiny BERT on Python's own help (or your text), fine-tune and score it: some minutes on two cores."""
+    """Train, fine-tune and score a tiny BERT: some minutes.
+
+    The text is Python's own help, or the file that you name (9 documents at least).
+    """
     given = flags.given(
         ("text", "TEXT", text), ("seed", "--seed", seed), ("output", "--output", output), ("overwrite", "--overwrite", overwrite)
     )
-    from bertkit.settings.resolve import resolve
     from bertkit.settings.tools import QuickstartSettings
 
-    settings = resolve(QuickstartSettings, command="quickstart", flags=given)
+    settings = checked(QuickstartSettings, command="quickstart", flags=given)
     from bertkit.jobs.quickstart import quickstart as job  # slow, and not needed to refuse wrong settings
 
     perform("quickstart", lambda console: job(settings, console), quiet=quiet)

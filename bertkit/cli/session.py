@@ -7,16 +7,21 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import typer
 
 from bertkit import __version__
 
 if TYPE_CHECKING:
+    from bertkit.fields import Settings
     from bertkit.jobs.console import Console
     from bertkit.jobs.outcome import Outcome
 
 SCHEMA = 1
+S = TypeVar("S", bound="Settings")
 # A hub token, or a password within an address: the command line is recorded, and model cards are published.
 _SECRET = re.compile(r"\bhf_[A-Za-z0-9]{8,}|(?<=://)[^/@\s]+(?=@)")
 
@@ -87,6 +92,33 @@ def spread(processes: str | None) -> None:
     count = wanted(processes)
     if count > 1:
         raise SystemExit(start(session.argv, count, session.stop, lambda text: print(clean(text), file=session.stderr)))
+
+
+def checked(model: type[S], *, command: str, sets: Sequence[str] | None = None, **layers: Any) -> S:
+    """The command's checked settings (:func:`bertkit.settings.resolve.resolve`); ``--set help`` lists what there is instead.
+
+    Raises:
+        SystemExit: The list was printed.
+        SettingsError: Something is wrong with the settings: all of it in one error (exit 2).
+    """
+    from bertkit.settings.resolve import resolve
+
+    if sets and "help" in sets:
+        perform(command, lambda console: _list_settings(model, layers.get("defaults"), console))
+        raise typer.Exit
+    return resolve(model, command=command, sets=sets or (), **layers)
+
+
+def _list_settings(model: type[Settings], defaults: Mapping[str, Any] | None, console: Console) -> Outcome:
+    from bertkit.jobs.outcome import Outcome
+    from bertkit.settings.listing import listed
+
+    found = list(listed(model, defaults))
+    for setting in found:
+        default = "" if setting.default in (None, ()) else f", {str(setting.default).lower()} unless given"
+        console.result(f"{setting.key}  ({setting.takes}{default})")
+        console.result(f"    {setting.description}")
+    return Outcome(extra={"settings": [asdict(setting) for setting in found]})
 
 
 def perform(command: str, job: Callable[[Console], Outcome], *, quiet: bool = False) -> None:

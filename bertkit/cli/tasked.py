@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from bertkit.cli.session import checked
 from bertkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,13 +47,12 @@ def settings_of(
     from bertkit.settings.commands import task_defaults
     from bertkit.settings.layers import keys
     from bertkit.settings.reading import Entry
-    from bertkit.settings.resolve import resolve
 
     name = task_of(command, task, recipe)
     kind = model(name)
     known = keys(kind)
     defaults = {key: value for key, value in task_defaults(name).items() if key in known}
     flags = {"task": Entry(name, "TASK"), **given}
-    return resolve(
+    return checked(
         kind, command=command, flags=flags, sets=sets, recipe=recipe, defaults=defaults, defaults_of=f"defaults of {name}"
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform
+from bertkit.cli.session import checked, perform
 
 Files = Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Text files or folders of them.")]
 
@@ -35,10 +35,9 @@ def train(
         ("output", "--output", output),
         ("overwrite", "--overwrite", overwrite),
     )
-    from bertkit.settings.resolve import resolve
     from bertkit.settings.tools import TokenizerTrainSettings
 
-    settings = resolve(TokenizerTrainSettings, command="tokenizer train", flags=given, sets=set_ or (), recipe=recipe)
+    settings = checked(TokenizerTrainSettings, command="tokenizer train", flags=given, sets=set_, recipe=recipe)
     from bertkit.jobs.tokenizer import train_tokenizer as job  # slow, and not needed to refuse wrong settings
 
     perform("tokenizer train", lambda console: job(settings, console), quiet=quiet)

@@ -10,12 +10,14 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from bertkit.jobs import columns
 from bertkit.jobs.signals import Stop
 from bertkit.notices import Notice, listening
 
@@ -164,18 +166,11 @@ class Console:
             self._write(self.stdout, to_json(record, stream=self.stdout))
 
     def table(self, rows: Sequence[Sequence[object]], header: Sequence[str] | None = None) -> None:
-        """Columns on stdout, aligned, numbers' columns to the right."""
+        """Columns on stdout, aligned, numbers' columns to the right; on a terminal the last one is wrapped to its width."""
         cells = [[clean(cell) for cell in row] for row in ([list(header)] if header else []) + [list(row) for row in rows]]
-        if not cells:
-            return
-        widths = [max(_width(row[n]) for row in cells) for n in range(len(cells[0]))]
-        numeric = [all(_numeric(row[n]) for row in cells[bool(header) :]) for n in range(len(widths))]
-        for row in cells:
-            padded = [
-                (" " * (width - _width(cell)) + cell) if right else cell + " " * (width - _width(cell))
-                for cell, width, right in zip(row, widths, numeric, strict=True)
-            ]
-            self.result("  ".join(padded).rstrip())
+        width = shutil.get_terminal_size().columns if self.stdout.isatty() else None
+        for line in columns.lines(cells, heading=bool(header), width=width):
+            self.result(line)
 
     def metrics(self, figures: Mapping[str, Any]) -> None:
         """Figures on stdout, one a line, in points."""
@@ -257,13 +252,3 @@ class Console:
 def _progress_line(what: str, done: int, total: int | None, note: str) -> str:
     share = f" of {total:,} ({100 * done // total}%)" if total else ""
     return f"{what}: {done:,}{share}{'  ' + note if note else ''}"
-
-
-def _numeric(text: str) -> bool:
-    return text == "-" or text.replace(",", "").replace(".", "").lstrip("-").isdigit()
-
-
-def _width(text: str) -> int:
-    from unicodedata import east_asian_width
-
-    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)

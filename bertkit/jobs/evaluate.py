@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError, MissingError, UsageError, nearest
+from bertkit.jobs.as_trained import data_as_trained, kind_as_trained
 from bertkit.jobs.console import Console, to_json
 from bertkit.jobs.finetune import task_of
 from bertkit.jobs.folder import newest_run
 from bertkit.jobs.lost import watching
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.places import STATE, read_state, write_text
+from bertkit.jobs.places import STATE, write_text
 from bertkit.jobs.scoring import EncodedPart, Scorer, figures_of
 from bertkit.jobs.start import Machine
 from bertkit.notices import say
@@ -39,8 +40,10 @@ def evaluate(settings: EvalSettings, console: Console) -> Outcome:
 
 
 def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Outcome:
-    task, kind = task_of(settings.task, settings.data)
     model = None if settings.predictions is not None else machine.peers.main_only(lambda: chosen_model(settings))
+    if model is not None:
+        settings = data_as_trained(settings, model, places=True)
+    task, kind = task_of(settings.task, settings.data)
     parts = machine.peers.main_only(lambda: chosen_parts(task, settings, ("validation",)))
     for part in parts.values():
         require_gold(kind, task, part)
@@ -165,6 +168,8 @@ def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...]) -> dict[str,
     elif settings.data.test_file is not None and settings.data.validation_file is None and settings.data.folder is None:
         roles = ("test",)
     data = settings.data
+    if "validation" in roles and data.train_file is not None and data.validation_file is None:
+        roles = ("train", "validation")  # what was held out of the training rows is found again from them
     found = load_parts(
         task,
         roles,
@@ -175,6 +180,8 @@ def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...]) -> dict[str,
         max_eval_samples=data.max_eval_samples,
         strict=data.strict,
     )
+    if roles[0] == "train" and part != "train":
+        found.pop("train", None)
     return found if part is None else _the_part(found, part, task)
 
 
@@ -204,7 +211,7 @@ def scorer_of(
     """
     config = config_of(folder)
     labels = kind.labels(part.rows, task, config.labels, for_training=False)
-    kind_settings = _as_trained(settings, folder)
+    kind_settings = kind_as_trained(settings, folder)
     if kind_settings.max_length > config.max_position_embeddings and "max_length" not in kind_settings.model_fields_set:
         kind_settings = kind_settings.model_copy(update={"max_length": config.max_position_embeddings})
     kind_settings.check_positions(config.max_position_embeddings)
@@ -225,24 +232,6 @@ def scorer_of(
         micro_tokens=settings.batch.micro_tokens or 2 * machine.micro_tokens,
         batch_size=settings.batch.size,
     )
-
-
-def _as_trained(settings: Any, folder: Path) -> Any:
-    """The kind's settings, those that nobody gave as the run of this task was trained with: its figures come out again."""
-    kind = settings.kind
-    try:
-        state = read_state(folder) or {}
-    except DataError:  # a model all the same
-        state = {}
-    if state.get("task") != settings.task:
-        return kind
-    before = {name: (state.get("resolved") or {}).get(f"kind.{name}") for name in type(kind).model_fields}
-    late = {name: value for name, value in before.items() if value is not None and name not in kind.model_fields_set}
-    late = {name: value for name, value in late.items() if value != getattr(kind, name)}
-    if not late:
-        return kind
-    say("as-trained", f"As the model was trained: {', '.join(f'{name} {value}' for name, value in late.items())}.")
-    return type(kind).model_validate(kind.model_dump(include=kind.model_fields_set) | late)
 
 
 def encoded_part(scorer: Scorer, part: TaskPart, folder: Path, settings: Any, console: Console) -> EncodedPart:

@@ -258,7 +258,7 @@ def finished(figures: dict[str, Any], folder: RunFolder, console: Console, setti
 
     machine.peers.main_only(write)
     console.metrics(figures)
-    console.say(f"The model lies in {folder.path}")
+    console.say(f"The model is in {folder.path}")
     if not figures:
         say("metrics", "There are no figures.")
     return Outcome(output=folder.path, metrics=figures)

@@ -37,7 +37,7 @@ def model_folder(name: str) -> Path:
         raise ModelError("A model is a folder with config.json and weights, and this is a file.", where=name)
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name
     if looks_like_a_path or not _HUB_NAME.fullmatch(name):
-        raise MissingError(f"There is no model folder {name!r}.", where="--model", hint="Check the path.")
+        raise MissingError(f"There is no model folder {name!r}.", where=name, hint="Check the path.")
     return _from_hub(name)
 
 
@@ -70,14 +70,14 @@ def _from_hub(name: str) -> Path:
         raise MissingError(
             f"The model {name!r} is no folder here, it is not in the cache, and {why}.",
             where=os.environ.get("HF_ENDPOINT", "the Hugging Face hub"),
-            hint="Give a folder with config.json, model.safetensors and vocab.txt as --model; "
+            hint="Give a folder with config.json, model.safetensors and vocab.txt in its place; "
             "HF_ENDPOINT names a mirror, HF_HUB_OFFLINE=1 takes the cache alone.",
         ) from error
     except Exception as error:
         raise MissingError(
             f"The model {name!r} is no folder here and cannot be had from the hub: {type(error).__name__}.",
             where=os.environ.get("HF_ENDPOINT", "the Hugging Face hub"),
-            hint="Check the name, or give a folder with config.json, model.safetensors and vocab.txt as --model; "
+            hint="Check the name, or give a folder with config.json, model.safetensors and vocab.txt in its place; "
             "HF_ENDPOINT names a mirror.",
         ) from error
 

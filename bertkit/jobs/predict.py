@@ -10,6 +10,7 @@ from typing import TextIO
 
 from bertkit.errors import DataError, FolderError, MissingError, UsageError
 from bertkit.foreign_bytes import looks_like
+from bertkit.jobs.as_trained import data_as_trained
 from bertkit.jobs.console import Console
 from bertkit.jobs.evaluate import chosen_model, chosen_parts, predict_part, scorer_of
 from bertkit.jobs.finetune import task_of
@@ -68,10 +69,12 @@ def predicted(
         stdin: Texts, one a line, where the settings name no data.
         before: Told the parts' names before any work with the model.
     """
-    task, kind = task_of(settings.task, settings.data)
-    data, peers = settings.data, machine.peers
+    peers = machine.peers
     with watching(peers, console):
         folder = peers.main_only(lambda: chosen_model(settings))
+        settings = data_as_trained(settings, folder, places=False)
+        data = settings.data
+        task, kind = task_of(settings.task, data)
         if data.folder is None and data.test_file is None and data.validation_file is None and settings.part is None:
             parts = {"stdin": peers.main_only(lambda: _lines(kind.name, stdin or sys.stdin))}
         else:

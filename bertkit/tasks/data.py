@@ -139,10 +139,11 @@ def _found(kind: Kind, task: Task, roles: Sequence[str], folder: str | None, str
     """Parts from a folder, a single file or the hub."""
     wanted = [part for part in task.parts if part.role in roles]
     if folder is None and task.hub is None:
+        flags = " and ".join(f"--{role}-file" for role in dict.fromkeys(roles))
         raise UsageError(
             f"{task.name} has no data of its own.",
             where="--data",
-            hint=f"Give a folder with {_names(wanted)} as --data, or files with --train-file, --validation-file, --test-file.",
+            hint=f"Give a folder with {_names(wanted)} as --data, or {flags}.",
         )
     if folder is not None and Path(folder).is_file():
         return {roles[0]: _read(kind, task, roles[0], Path(folder), strict)}

@@ -15,7 +15,7 @@ from bertkit.fields import Settings
 class OptimizerSettings(Settings):
     """AdamW's settings (Loshchilov and Hutter 2019), as Devlin et al. 2019 use it."""
 
-    learning_rate: float = Field(1e-4, gt=0, description="Peak learning rate.")
+    learning_rate: float = Field(1e-4, gt=0, description="Peak learning rate; not given: by size and task.")
     beta1: float = Field(0.9, ge=0, lt=1, description="Decay of the mean of gradients, per step.")
     beta2: float = Field(0.999, ge=0, lt=1, description="Decay of the mean of squared gradients, per step.")
     epsilon: float = Field(1e-6, gt=0, description="Added to the root of the second moment.")

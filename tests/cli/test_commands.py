@@ -25,6 +25,8 @@ from bertkit.cli.main import normalised, run
 from bertkit.errors import DataError, DivergedError, ResourceError
 from bertkit.jobs.outcome import Outcome
 from bertkit.notices import Notice, say
+from bertkit.settings.commands import finetune_settings
+from bertkit.settings.layers import keys
 
 TEXT = "hello there you\nnice to see you there\n\nsecond document here\nhello again\n"
 FIELDS = {"ok", "schema", "version", "command", "state", "output", "metrics", "warnings", "seconds"}
@@ -97,6 +99,34 @@ def test_help_lists_the_commands_and_about_twenty_flags_of_their_own(here: Path,
         assert f" {name} " in out
     assert call(capsys)[1] == out  # the bare name helps, too
     assert call(capsys, "--version")[1] == f"bertkit {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["pretrain", "finetune", "eval", "predict", "fill-mask", "quickstart", "tokenizer train"])
+def test_help_at_80_columns_cuts_no_name(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = call(capsys, *command.split(), "--help")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out.replace("FILE…", "").replace("TEXT…", "")
+    assert "\n  --help " in out
+    if command == "pretrain":
+        assert "--validation-file, --valid FILE" in out
+        assert out.index("Training:") < out.index("--learning-rate, --lr X") < out.index("Every command:")
+
+
+def test_every_setting_is_listed_with_what_it_takes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "pretrain", "--set", "help")
+    assert code == 0
+    assert "masking.random_share  (number, 0.1 unless given)\n    Share of the chosen" in out
+    assert "masking.kind  (token|word" in out
+    code, out, _ = call(capsys, "finetune", "squad", "--set", "help", "--json")
+    listed = {setting["key"]: setting for setting in json.loads(out)["settings"]}
+    assert (code, listed["kind.max_length"]["default"], listed["kind.max_length"]["takes"]) == (0, 384, "whole number")
+    assert set(listed) == set(keys(finetune_settings("squad")))
+    assert all(setting["description"] and "typing" not in setting["takes"] for setting in listed.values())
+    assert list(here.iterdir()) == [here / "a.txt"]
 
 
 # The JSON object

@@ -40,6 +40,31 @@ def test_the_newest_run_is_scored_and_the_figures_kept_in_it(bertkit: Call, tiny
     assert before == {path: path.read_bytes() for path in before}  # nothing that training wrote
 
 
+def test_a_run_is_scored_on_the_data_that_it_was_trained_with(bertkit: Call, tiny: Path) -> None:
+    """Columns, files and the rows that training held out are the run's own unless others are given."""
+    rows = [review(number) for number in range(60)]
+    Path("own.csv").write_text("verdict,review\n" + "".join(f'{label},"{text}"\n' for text, label in rows))
+    named = ("--text-column", "review", "--label-column", "verdict")
+    trained = bertkit(
+        "finetune", "classification", "--model", tiny, "--train-file", "own.csv", *named, "--steps", "2", "--max-length", "32"
+    )
+    assert trained.code == 0, trained.err
+    scored = bertkit("eval", "classification")
+    assert scored.code == 0, scored.err
+    assert "train file own.csv" in scored.warned("as-trained")[0]
+    assert {name: trained.metrics[name] for name in ("accuracy", "examples")} == {
+        name: scored.metrics[name] for name in ("accuracy", "examples")
+    }
+    assert 0 < scored.metrics["examples"] < 60
+    Path("more.csv").write_text("review\n" + "".join(f'"{text}"\n' for text, _ in rows[:5]))
+    assert bertkit("predict", "classification", "--test-file", "more.csv", "--output", "out.jsonl").metrics["examples"] == 5
+    Path("own.csv").rename("gone.csv")
+    lost = bertkit("eval", "classification")
+    assert (lost.code, lost.report["error"]["kind"]) == (2, "usage")
+    assert "--validation-file" in lost.report["error"]["hint"]
+    assert "--train-file" not in lost.report["error"]["hint"]
+
+
 def test_settings_of_batches_change_no_prediction(bertkit: Call, trained: Path, sst2: Path) -> None:
     found = []
     for flags in ((), ("--batch-size", "7"), ("--micro-tokens", "64"), ("--batch-size", "1")):
