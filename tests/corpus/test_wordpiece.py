@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import pickle
 import random
 from pathlib import Path
@@ -74,6 +75,33 @@ def test_ids_are_transformers_for_any_text(pairs: list[tuple[WordPiece, Any]], t
         expected = [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)]
         assert [ids.tolist() for ids in wordpiece.encode(texts)] == expected
         assert [ids.tolist() for ids, _ in wordpiece.encode_with_offsets(texts)] == expected
+        flat = wordpiece.encode_flat(texts)
+        assert flat.ids.tolist() == [i for ids in expected for i in ids]
+        assert flat.ends.tolist() == list(itertools.accumulate(map(len, expected)))
+        assert (flat.ids.dtype, flat.ends.dtype, flat.chinese) == (np.int32, np.int64, None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=3))
+def test_each_chinese_character_has_one_marked_token(pairs: list[tuple[WordPiece, Any]], texts: list[str]) -> None:
+    for wordpiece, reference in pairs:
+        flat = wordpiece.encode_flat(texts, chinese=True)
+        assert flat.chinese is not None
+        assert flat.ids.tolist() == wordpiece.encode_flat(texts).ids.tolist()
+        for text, ids, marked in zip(texts, wordpiece.encode(texts), np.split(flat.chinese, flat.ends[:-1]), strict=True):
+            characters = [c for c in text if "\u4e00" <= c <= "\u9fff"] if wordpiece.tokenize_chinese_chars else []
+            assert ids[marked].tolist() == [reference.token_to_id(c) or wordpiece.unk_id for c in characters]
+            if characters:  # behind the first one there are as many tokens as what follows it has
+                rest = text.partition(characters[0])[2]
+                assert len(ids) - np.flatnonzero(marked)[0] - 1 == len(wordpiece.encode([rest])[0])
+
+
+def test_no_texts_give_no_ids() -> None:
+    for chinese in (True, False):
+        for texts in ([], [""], ["", " ", "\u200e"]):
+            flat = WordPiece(SMALL, FLAGS[0]).encode_flat(texts, chinese=chinese)
+            assert (flat.ids.tolist(), flat.ends.tolist()) == ([], [0] * len(texts))
+            assert (flat.chinese is not None) == chinese
 
 
 @pytest.mark.slow
