@@ -128,7 +128,7 @@ CASES: list[tuple[Break, int, str, str, tuple[str, ...]]] = [
     (relative_positions, 3, "model", "relative_key", ("position_embedding_type", "config.json")),
     (too_long, 2, "settings", "600", ("512", "max_length")),
     (model_is_a_file, 3, "model", "folder", ("config.json",)),
-    (model_is_nowhere, 4, "missing", "no model folder", ("--model",)),
+    (model_is_nowhere, 4, "missing", "no model folder", ("/no",)),
 ]
 
 
