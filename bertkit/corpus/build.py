@@ -15,19 +15,19 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from bertkit.corpus.documents import READER_VERSION, CorpusSettings, Progress, ReadReport
 from bertkit.corpus.hold_out import HeldOut, copy_documents, held_out_documents
-from bertkit.corpus.passes import Pass, encode_files
+from bertkit.corpus.passes import Pass, encode_corpus
 from bertkit.corpus.sentences import SENTENCES_VERSION
-from bertkit.corpus.store import STORE_FORMAT, TokenStore, file_digest
+from bertkit.corpus.sources import Corpus
+from bertkit.corpus.store import STORE_FORMAT, TokenStore
 from bertkit.corpus.wordpiece import WORDPIECE_VERSION, WordPiece
 from bertkit.corpus.writer import StoreWriter, flush_folder, write_json
-from bertkit.errors import BertkitError, DataError, MissingError, ResourceError
+from bertkit.errors import BertkitError, DataError, ResourceError
 from bertkit.notices import say
 
 BUILD_VERSION = 1
@@ -82,7 +82,7 @@ class BuildReport:
 
 
 def build_stores(
-    files: Sequence[Path],
+    corpus: Corpus,
     wordpiece: WordPiece,
     settings: CorpusSettings,
     *,
@@ -90,10 +90,10 @@ def build_stores(
     held_out: HeldOut | None = None,
     progress: Progress | None = None,
 ) -> tuple[TokenStore, TokenStore | None, BuildReport]:
-    """The stores of text files: built, or taken from the cache where nothing that decides them has changed.
+    """The stores of a corpus: built, or taken from the cache where nothing that decides them has changed.
 
     Args:
-        files: Text files, in order (:func:`bertkit.corpus.documents.corpus_files`).
+        corpus: The text (:func:`bertkit.corpus.documents.open_corpus`).
         wordpiece: The tokenizer.
         settings: What parts documents, and what a bad byte does.
         cache: The folder of stores, made where it is not there.
@@ -108,11 +108,11 @@ def build_stores(
         MissingError: A file cannot be read.
         ResourceError: The disk is full.
     """
-    key = fingerprint(files, wordpiece, settings, held_out)
+    key = fingerprint(corpus, wordpiece, settings, held_out, progress)
     place = cache / key[:32]
     found = _reuse(place, key)
     if found is None:
-        _build(files, wordpiece, settings, place, key, held_out, progress)
+        _build(corpus, wordpiece, settings, place, key, held_out, progress)
         train, valid, report = _open(place, key)
         found = train, valid, replace(report, reused=False)
     train, valid, report = found
@@ -120,12 +120,15 @@ def build_stores(
     return train, valid, report
 
 
-def fingerprint(files: Sequence[Path], wordpiece: WordPiece, settings: CorpusSettings, held_out: HeldOut | None) -> str:
-    """Hex digest of the files' bytes in order, the tokenizer, the settings and the versions of all rules; not of any name."""
-    try:
-        digests = [file_digest(file) for file in files]
-    except OSError as error:
-        raise MissingError(f"{error.filename} cannot be read: {error.strerror}.", where=str(error.filename)) from error
+def fingerprint(
+    corpus: Corpus,
+    wordpiece: WordPiece,
+    settings: CorpusSettings,
+    held_out: HeldOut | None,
+    progress: Progress | None = None,
+) -> str:
+    """Hex digest of the sources' content in order, the tokenizer, the settings and the versions of all rules; of no name."""
+    digests = corpus.digests(progress)
     versions = (STORE_FORMAT, READER_VERSION, SENTENCES_VERSION, WORDPIECE_VERSION, BUILD_VERSION)
     facts = [digests, wordpiece.fingerprint, settings.model_dump(), asdict(held_out) if held_out else None, versions]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -155,7 +158,7 @@ def _open(place: Path, key: str) -> tuple[TokenStore, TokenStore | None, BuildRe
 
 
 def _build(
-    files: Sequence[Path],
+    corpus: Corpus,
     wordpiece: WordPiece,
     settings: CorpusSettings,
     place: Path,
@@ -167,7 +170,7 @@ def _build(
     try:
         _remove_stale(place.parent)
         work.mkdir(parents=True)
-        _write(files, wordpiece, settings, work, key, held_out, progress)
+        _write(corpus, wordpiece, settings, work, key, held_out, progress)
         flush_folder(work)
         try:
             work.rename(place)
@@ -178,7 +181,7 @@ def _build(
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise ResourceError(
-                f"The disk is full: a token store takes about as many bytes as its text ({_size(files):,}).",
+                f"The disk is full: a token store takes about as many bytes as its text ({_size(corpus)}).",
                 where=str(place.parent),
                 hint="Make room, or name another folder.",
             ) from error
@@ -191,8 +194,8 @@ def _build(
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _size(files: Sequence[Path]) -> int:
-    return sum(file.stat().st_size for file in files)
+def _size(corpus: Corpus) -> str:
+    return "of unknown size" if corpus.bytes is None else f"{corpus.bytes:,}"
 
 
 def _remove_stale(cache: Path) -> None:
@@ -210,7 +213,7 @@ def _remove_stale(cache: Path) -> None:
 
 
 def _write(
-    files: Sequence[Path],
+    corpus: Corpus,
     wordpiece: WordPiece,
     settings: CorpusSettings,
     work: Path,
@@ -220,11 +223,9 @@ def _write(
 ) -> None:
     reading = ReadReport()
     with StoreWriter(work / "train", wordpiece.size) as writer:
-        done = encode_files(files, wordpiece, settings, writer, reading, progress)
+        done = encode_corpus(corpus, wordpiece, settings, writer, reading, progress)
         if not done.documents:
-            raise DataError(
-                f"The corpus has no document with a token ({reading.lines} lines read).", where=", ".join(map(str, files[:3]))
-            )
+            raise DataError(f"The corpus has no document with a token ({reading.lines} lines read).", where=corpus.name)
         writer.finish(f"{key}-train")
     out = held_out_documents(done.document_hashes, held_out) if held_out else None
     if out is not None and out.any():

@@ -13,7 +13,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from bertkit.corpus.lines import Span, read_spans
+from bertkit.corpus.lines import Span
+from bertkit.corpus.sources import Corpus, TextFile
 from bertkit.errors import DataError, MissingError, nearest
 from bertkit.fields import Settings
 from bertkit.notices import say
@@ -71,7 +72,21 @@ class ReadReport:
         return asdict(self)
 
 
-def corpus_files(paths: Sequence[Path]) -> list[Path]:
+def open_corpus(paths: Sequence[str | Path], settings: CorpusSettings | None = None) -> Corpus:
+    """The sources that ``paths`` name, in order: files as they are, folders by their text files.
+
+    Args:
+        paths: What a user names.
+        settings: How it is read; None: the defaults.
+
+    Raises:
+        MissingError: A path is not there, or a folder holds no text.
+        DataError: A file is of a kind that cannot be read, or no file that can be read twice.
+    """
+    return Corpus(tuple(TextFile(file) for file in _text_files([Path(path) for path in paths])))
+
+
+def _text_files(paths: Sequence[Path]) -> list[Path]:
     """The text files that ``paths`` name: files as they are, folders by their ``.txt`` files, sorted by relative path.
 
     A folder without any ``.txt`` gives its files without an ending (``AA/wiki_00``). Hidden files are left out, a file
@@ -127,7 +142,7 @@ def _once(files: list[Path]) -> list[Path]:
 
 
 def read_lines(
-    files: Sequence[Path], settings: CorpusSettings, report: ReadReport, progress: Progress | None = None
+    corpus: Corpus, settings: CorpusSettings, report: ReadReport, progress: Progress | None = None
 ) -> Iterator[str | None]:
     """Every line that is not blank, in order, with ``None`` behind the last line of each document.
 
@@ -136,13 +151,13 @@ def read_lines(
     Raises:
         DataError: A byte that is not UTF-8 under ``strict``, naming file, line, offset and byte.
     """
-    total = sum(file.stat().st_size for file in files)
-    for file in files:
+    total = corpus.bytes
+    for source in corpus.sources:
         report.files += 1
         pending = False  # lines of a document not yet closed
         lines = 0
         parted = False
-        for span in read_spans(file, replace=settings.encoding_errors == "replace"):
+        for span in source.spans(replace=settings.encoding_errors == "replace"):
             report.bytes += span.bytes
             report.replacements += span.replacements
             for index, line in enumerate(span.lines):
@@ -154,7 +169,7 @@ def read_lines(
                         yield None
                     continue
                 lines += 1
-                _measure(line, span, index, file, report)
+                _measure(line, span, index, source.name, report)
                 yield line
                 pending = True
                 if settings.documents == "line":
@@ -165,28 +180,28 @@ def read_lines(
                 progress(report.bytes, total)
         report.lines += lines
         if lines > 1 and not parted:
-            report.unparted.append(str(file))
+            report.unparted.append(source.name)
         if pending:
             report.documents += 1
             yield None
 
 
-def _measure(line: str, span: Span, index: int, file: Path, report: ReadReport) -> None:
+def _measure(line: str, span: Span, index: int, name: str, report: ReadReport) -> None:
     if len(line) <= report.longest_line:
         return
     report.longest_line = len(line)
     if len(line) > HUGE_LINE:
         report.huge_lines += 1
         if report.huge_lines == 1:
-            say("huge-line", f"{file}, line {span.first + index} has {len(line):,} characters; is its text meant to be one line?")
+            say("huge-line", f"{name}, line {span.first + index} has {len(line):,} characters; is its text meant to be one line?")
 
 
 def read_documents(
-    files: Sequence[Path], settings: CorpusSettings, report: ReadReport, progress: Progress | None = None
+    corpus: Corpus, settings: CorpusSettings, report: ReadReport, progress: Progress | None = None
 ) -> Iterator[list[str]]:
     """Every document as the list of its lines that are not blank; see :func:`read_lines`."""
     document: list[str] = []
-    for line in read_lines(files, settings, report, progress):
+    for line in read_lines(corpus, settings, report, progress):
         if line is None:
             yield document
             document = []

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.corpus.documents import CorpusSettings, Progress, ReadReport, read_lines
 from bertkit.corpus.sentences import split_sentences
+from bertkit.corpus.sources import Corpus
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.corpus.writer import StoreWriter
 
@@ -46,21 +45,21 @@ class Pass:
     document_hashes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
 
-def encode_files(
-    files: Sequence[Path],
+def encode_corpus(
+    corpus: Corpus,
     wordpiece: WordPiece,
     settings: CorpusSettings,
     writer: StoreWriter,
     reading: ReadReport,
     progress: Progress | None = None,
 ) -> Pass:
-    """Reads, cuts and encodes ``files`` into ``writer``; memory holds a batch of lines and eight bytes a line and document.
+    """Reads, cuts and encodes ``corpus`` into ``writer``; memory holds a batch of lines and eight bytes a line and document.
 
     Raises:
         DataError: A byte that is not UTF-8 under ``strict``.
     """
     encoder = _Encoder(wordpiece, writer)
-    for line in read_lines(files, settings, reading, progress):
+    for line in read_lines(corpus, settings, reading, progress):
         if line is None:
             encoder.end_document()
         else:

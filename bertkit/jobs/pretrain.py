@@ -9,7 +9,7 @@ import numpy as np
 
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import VocabularyFacts
-from bertkit.corpus.documents import corpus_files
+from bertkit.corpus.documents import open_corpus
 from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
 from bertkit.errors import DataError, SettingsError
@@ -70,14 +70,14 @@ class _Pretraining:
             init_from = settings.model.init_from
             self.base = machine.peers.main_only(lambda: model_folder(init_from))
             config_of(self.base)  # before its tokenizer: a folder that is no model is said to be one
-        self.files = corpus_files([Path(name) for name in settings.inputs.corpus])
+        self.corpus = open_corpus(settings.inputs.corpus, settings.corpus)
         self.wordpiece = machine.peers.main_only(lambda: self._tokenizer(settings))
         self.config = self._config(settings)
         self.settings = self._resolved(settings)
 
     def run(self) -> Outcome:
         """Builds or finds the text, trains, and leaves the run folder finished."""
-        text = self.machine.peers.main_only(lambda: pretraining_text(self.settings, self.files, self.wordpiece, self.console))
+        text = self.machine.peers.main_only(lambda: pretraining_text(self.settings, self.corpus, self.wordpiece, self.console))
         frequencies = text.train.frequencies()
         source = self._source(text.train, purpose="training")
         validation = self._validation(text.validation)
@@ -106,8 +106,8 @@ class _Pretraining:
             return tokenizer_of(self.base, cased=named.cased)
         if self.checkpoint is not None:
             return load_wordpiece(self.checkpoint.path)  # verified, whatever has become of the run folder's own since
-        size = named.vocab_size or vocabulary_size(sum(file.stat().st_size for file in self.files))
-        wordpiece, _ = trained_vocabulary(self.files, settings.corpus, self.console, size=size, cased=bool(named.cased))
+        size = named.vocab_size or vocabulary_size(self.corpus.bytes)
+        wordpiece, _ = trained_vocabulary(self.corpus, settings.corpus, self.console, size=size, cased=bool(named.cased))
         self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(self.folder.path, max_length=512)
         return wordpiece

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.corpus.build import HeldOut, build_stores
-from bertkit.corpus.documents import corpus_files
+from bertkit.corpus.documents import open_corpus
+from bertkit.corpus.sources import Corpus
 from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.console import Console
@@ -35,19 +35,17 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "bertkit"
 
 
-def pretraining_text(
-    settings: PretrainSettings, files: Sequence[Path], wordpiece: WordPiece, console: Console
-) -> PretrainingText:
+def pretraining_text(settings: PretrainSettings, corpus: Corpus, wordpiece: WordPiece, console: Console) -> PretrainingText:
     """Builds or finds the text of a run.
 
     Raises:
         BertkitError: As :func:`bertkit.corpus.build.build_stores`.
     """
     named = settings.inputs.validation
-    train, validation = _read(settings, files, wordpiece, console, "Reading the text", None if named else HELD_OUT)
+    train, validation = _read(settings, corpus, wordpiece, console, "Reading the text", None if named else HELD_OUT)
     pairs = settings.examples.objective != "mlm"
     if named:
-        others = corpus_files([Path(name) for name in named])
+        others = open_corpus(named, settings.corpus)
         validation, _ = _read(settings, others, wordpiece, console, "Reading the validation text")
     elif validation is None or (pairs and train.counts["documents"] < 2):
         say(
@@ -55,13 +53,13 @@ def pretraining_text(
             "The text has too few documents to hold one out, so validation is on the training text itself; "
             "--validation-file names another.",
         )
-        train, validation = _read(settings, files, wordpiece, console, "Reading the text")[0], None
+        train, validation = _read(settings, corpus, wordpiece, console, "Reading the text")[0], None
     return PretrainingText(train=train, validation=validation or train)
 
 
 def _read(
     settings: PretrainSettings,
-    files: Sequence[Path],
+    corpus: Corpus,
     wordpiece: WordPiece,
     console: Console,
     what: str,
@@ -69,5 +67,5 @@ def _read(
 ) -> tuple[TokenStore, TokenStore | None]:
     cache = cache_folder() / "stores"
     with console.progress(what, safe=True) as update:
-        train, validation, _ = build_stores(files, wordpiece, settings.corpus, cache=cache, held_out=held_out, progress=update)
+        train, validation, _ = build_stores(corpus, wordpiece, settings.corpus, cache=cache, held_out=held_out, progress=update)
     return train, validation

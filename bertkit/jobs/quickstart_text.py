@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.corpus.documents import CorpusSettings, ReadReport, read_documents
+from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
 from bertkit.corpus.sentences import split_sentences
 from bertkit.errors import DataError
 
@@ -48,7 +48,7 @@ def python_topics() -> list[Document]:
 
 def documents_of(file: Path) -> list[Document]:
     """The documents of a person's own text file, blank lines between them."""
-    lines = read_documents([file], CorpusSettings(), ReadReport())
+    lines = read_documents(open_corpus([file]), CorpusSettings(), ReadReport())
     return [Document(name=f"document-{number}", paragraphs=tuple(document)) for number, document in enumerate(lines, 1)]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
-from bertkit.corpus.documents import CorpusSettings, ReadReport, corpus_files, read_documents
+from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
+from bertkit.corpus.sources import Corpus
 from bertkit.corpus.training import train_wordpiece
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
@@ -23,24 +23,20 @@ _SIZES = ((20_000_000, 8_000), (200_000_000, 16_000))
 _LARGEST = 30_522
 
 
-def vocabulary_size(size_of_text: int) -> int:
-    """Entries of a vocabulary for so many bytes of text: 8 000 under 20 MB, 16 000 under 200 MB, else 30 522."""
-    return next((entries for limit, entries in _SIZES if size_of_text < limit), _LARGEST)
+def vocabulary_size(size_of_text: int | None) -> int:
+    """Entries of a vocabulary for so many bytes of text: 8 000 under 20 MB, 16 000 under 200 MB, else (or unknown) 30 522."""
+    return next((entries for limit, entries in _SIZES if size_of_text is not None and size_of_text < limit), _LARGEST)
 
 
-def text_fingerprint(files: Sequence[Path]) -> str:
-    """16 hex digits of the files' bytes, in their order; names do not count."""
-    digest = hashlib.sha256()
-    for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
+def text_fingerprint(corpus: Corpus) -> str:
+    """16 hex digits of the sources' content, in their order; names do not count."""
+    return hashlib.sha256("\n".join(corpus.digests()).encode()).hexdigest()[:16]
 
 
 def trained_vocabulary(
-    files: Sequence[Path], settings: CorpusSettings, console: Console, *, size: int, cased: bool
+    corpus: Corpus, settings: CorpusSettings, console: Console, *, size: int, cased: bool
 ) -> tuple[WordPiece, ReadReport]:
-    """A vocabulary trained on the files, said with its size; bytes that were replaced are counted.
+    """A vocabulary trained on the text, said with its size; bytes that were replaced are counted.
 
     Raises:
         DataError: A byte that is not UTF-8, or no word at all (exit 3).
@@ -49,9 +45,9 @@ def trained_vocabulary(
     report = ReadReport()
     with console.progress("Reading for the vocabulary", safe=True) as update, console.stop.deferred():
         try:
-            wordpiece = train_wordpiece(read_documents(files, settings, report, update), size=size, lowercase=not cased)
+            wordpiece = train_wordpiece(read_documents(corpus, settings, report, update), size=size, lowercase=not cased)
         except DataError as error:
-            error.where = error.where or ", ".join(map(str, files))
+            error.where = error.where or corpus.name
             raise
         console.stop.check()
     if report.replacements:
@@ -61,9 +57,9 @@ def trained_vocabulary(
 
 def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outcome:
     """Trains a vocabulary and writes it where the settings say, else to ``runs/NAME-tokenizer``."""
-    files = corpus_files([Path(name) for name in settings.files])
-    output = Path(settings.output) if settings.output else Path("runs") / f"{files[0].stem}-tokenizer"
-    size = settings.vocab_size or vocabulary_size(sum(path.stat().st_size for path in files))
+    corpus = open_corpus(settings.files, settings.corpus)
+    output = Path(settings.output) if settings.output else Path("runs") / f"{Path(settings.files[0]).stem}-tokenizer"
+    size = settings.vocab_size or vocabulary_size(corpus.bytes)
 
     def take() -> RunFolder:
         return claim(
@@ -73,7 +69,7 @@ def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outco
             named=settings.output is not None,
             line=console.line,
             overwrite=settings.overwrite,
-            fingerprints={"text": text_fingerprint(files)},
+            fingerprints={"text": text_fingerprint(corpus)},
         )
 
     with tentative(output, take, lambda folder: False) as folder:
@@ -81,7 +77,7 @@ def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outco
             console.say(f"Already finished: {folder.path}")
             return Outcome(state="already finished", output=folder.path)
         folder.resolve(with_values(settings, {"vocab_size": size}))
-        wordpiece, report = trained_vocabulary(files, settings.corpus, console, size=size, cased=settings.cased)
+        wordpiece, report = trained_vocabulary(corpus, settings.corpus, console, size=size, cased=settings.cased)
         folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(folder.path, max_length=POSITIONS)
         folder.finish("finished", text=report.as_dict())

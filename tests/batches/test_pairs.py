@@ -223,13 +223,13 @@ def test_runs_hold_every_token_once_and_as_much_as_fits(prose, vocabulary, lengt
 @pytest.mark.slow
 @pytest.mark.data
 def test_pairs_of_real_text(real_data):
-    from bertkit.corpus.documents import CorpusSettings, ReadReport, read_documents
+    from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
     from bertkit.corpus.store import TokenStore
     from bertkit.corpus.wordpiece import load_wordpiece
 
     wordpiece = load_wordpiece(real_data / "data/vocab/bert-base-uncased-vocab.txt", cased=False)
     files = [real_data / "data/corpora/enwiki-valid.txt"]
-    store = TokenStore.from_documents(read_documents(files, CorpusSettings(), ReadReport()), wordpiece)
+    store = TokenStore.from_documents(read_documents(open_corpus(files), CorpusSettings(), ReadReport()), wordpiece)
     text, a, n, b, m, label = drawn(store, wordpiece, epochs=8)
     assert len(label) > 30_000
     assert abs((label == 0).mean() - 0.5) < 3 * 0.5 / np.sqrt(len(label))

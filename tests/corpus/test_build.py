@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertkit.corpus.build import HeldOut, build_stores
-from bertkit.corpus.documents import CorpusSettings, ReadReport, read_documents
+from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
 from bertkit.corpus.hold_out import held_out_documents
 from bertkit.corpus.store import TokenStore
 from bertkit.corpus.training import train_wordpiece
@@ -42,7 +42,7 @@ def corpus(folder: Path, documents: int = 150) -> Path:
 
 def build(path: Path, cache: Path, **kinds: Any) -> Any:
     held_out = kinds.pop("held_out", None)
-    return build_stores([path], LETTERS, CorpusSettings(**kinds), cache=cache, held_out=held_out)
+    return build_stores(open_corpus([path]), LETTERS, CorpusSettings(**kinds), cache=cache, held_out=held_out)
 
 
 def texts_of(store: TokenStore) -> list[list[int]]:
@@ -55,7 +55,7 @@ def test_the_build_is_the_plain_reading(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_bytes(path.read_bytes() + b"\n\n\xe2\x80\x8d\n\na b\n\xe2\x80\x8e\n\n\xc2\xad")
     monkeypatch.setattr("bertkit.corpus.passes._BATCH", batch)
     store, valid, report = build(path, tmp_path / "cache")
-    plain = TokenStore.from_documents(read_documents([path], CorpusSettings(), ReadReport()), LETTERS)
+    plain = TokenStore.from_documents(read_documents(open_corpus([path]), CorpusSettings(), ReadReport()), LETTERS)
     assert valid is None
     for name in ("ids", "sentence_ends", "document_ends"):
         assert np.array_equal(getattr(store, name), getattr(plain, name))
@@ -84,7 +84,7 @@ def test_the_second_call_does_no_work(tmp_path: Path, monkeypatch: pytest.Monkey
     first = build(path, tmp_path / "cache", held_out=HeldOut())
     moved = path.rename(tmp_path / "other.txt")  # names decide nothing
     with monkeypatch.context() as patch:
-        patch.setattr("bertkit.corpus.build.encode_files", None)
+        patch.setattr("bertkit.corpus.build.encode_corpus", None)
         again = build(moved, tmp_path / "cache", held_out=HeldOut())
     assert [s.fingerprint for s in again[:2]] == [s.fingerprint for s in first[:2]]
     assert (first[2].reused, again[2].reused) == (False, True)
@@ -96,7 +96,7 @@ def test_whatever_decides_the_store_decides_its_fingerprint(tmp_path: Path) -> N
     cache = tmp_path / "cache"
     stores = [build(path, cache)[0], build(path, cache, documents="line")[0], build(path, cache, held_out=HeldOut())[0]]
     cased = WordPiece(LETTERS.vocabulary, Flags(lowercase=False))
-    stores.append(build_stores([path], cased, CorpusSettings(), cache=cache)[0])
+    stores.append(build_stores(open_corpus([path]), cased, CorpusSettings(), cache=cache)[0])
     path.write_text(path.read_text("utf-8") + "more", "utf-8")
     stores.append(build(path, cache)[0])
     assert len({store.fingerprint for store in stores}) == 5
@@ -208,7 +208,13 @@ def test_what_a_killed_build_left_is_removed(tmp_path: Path) -> None:
 def test_progress_goes_to_the_end(tmp_path: Path) -> None:
     path = corpus(tmp_path)
     told: list[tuple[int, int | None]] = []
-    build_stores([path], LETTERS, CorpusSettings(), cache=tmp_path / "c", progress=lambda done, total: told.append((done, total)))
+    build_stores(
+        open_corpus([path]),
+        LETTERS,
+        CorpusSettings(),
+        cache=tmp_path / "c",
+        progress=lambda done, total: told.append((done, total)),
+    )
     assert told[-1] == (path.stat().st_size, path.stat().st_size)
 
 
@@ -233,13 +239,13 @@ def test_real_text(real_data: Path, tmp_path: Path) -> None:
     for name, documents, vocabulary in (("enwiki-valid", 179, "uncased"), ("zhwiki-valid", 75, "chinese")):
         path = real_data / f"data/corpora/{name}.txt"
         wordpiece = load_wordpiece(real_data / f"data/vocab/bert-base-{vocabulary}-vocab.txt", cased=False)
-        train, valid, report = build_stores([path], wordpiece, CorpusSettings(), cache=tmp_path, held_out=HeldOut())
+        train, valid, report = build_stores(open_corpus([path]), wordpiece, CorpusSettings(), cache=tmp_path, held_out=HeldOut())
         assert valid is not None
         assert (report.documents, report.dropped_documents, report.replacements) == (documents, 0, 0)
         assert report.unknown_tokens / report.tokens < 0.01
         whole = path.read_text("utf-8").replace("\n", " ")  # sentences cut nothing away
         assert train.tokens + valid.tokens == len(wordpiece.encode([whole])[0])
-        trained = train_wordpiece(read_documents([path], CorpusSettings(), ReadReport()), size=3000, lowercase=True)
+        trained = train_wordpiece(read_documents(open_corpus([path]), CorpusSettings(), ReadReport()), size=3000, lowercase=True)
         assert trained.size == 3000
 
 
@@ -247,16 +253,16 @@ ASCII_BUILD = """
 import sys
 from pathlib import Path
 from bertkit.corpus.build import build_stores
-from bertkit.corpus.documents import CorpusSettings, ReadReport, corpus_files, read_documents
+from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
 from bertkit.corpus.training import train_wordpiece
 from bertkit.corpus.wordpiece import load_wordpiece
 
 folder = Path(sys.argv[1])
-files = corpus_files([folder])
-trained = train_wordpiece(read_documents(files, CorpusSettings(), ReadReport()), size=20, lowercase=False)
+corpus = open_corpus([folder])
+trained = train_wordpiece(read_documents(corpus, CorpusSettings(), ReadReport()), size=20, lowercase=False)
 trained.save(folder / "out", max_length=8)
 assert load_wordpiece(folder / "out") == trained
-store, _, _ = build_stores(files, trained, CorpusSettings(), cache=folder / "cache")
+store, _, _ = build_stores(corpus, trained, CorpusSettings(), cache=folder / "cache")
 print(ascii(trained.decode(store.ids)))
 """
 

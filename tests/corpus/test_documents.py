@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertkit.corpus.documents import CorpusSettings, ReadReport, corpus_files, read_documents
+from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
 from bertkit.corpus.lines import read_spans
 from bertkit.corpus.training import train_wordpiece
 from bertkit.errors import DataError, MissingError
@@ -16,7 +16,7 @@ from bertkit.notices import collecting
 
 
 def documents(path: Path, **kinds: str) -> list[list[str]]:
-    return list(read_documents([path], CorpusSettings(**kinds), ReadReport()))  # type: ignore[arg-type]
+    return list(read_documents(open_corpus([path]), CorpusSettings(**kinds), ReadReport()))  # type: ignore[arg-type]
 
 
 def write(folder: Path, data: bytes, name: str = "a.txt") -> Path:
@@ -30,7 +30,7 @@ def test_bad_byte_is_located_and_replaced_on_request(tmp_path: Path) -> None:  #
     b = write(tmp_path, b"ok line\nresum\xe9 x\nlast line\n", "b.txt")
 
     def train(how: CorpusSettings, report: ReadReport) -> None:
-        train_wordpiece(read_documents([a, b], how, report), size=40, lowercase=True)
+        train_wordpiece(read_documents(open_corpus([a, b]), how, report), size=40, lowercase=True)
 
     with pytest.raises(DataError) as caught:
         train(CorpusSettings(), ReadReport())
@@ -38,7 +38,7 @@ def test_bad_byte_is_located_and_replaced_on_request(tmp_path: Path) -> None:  #
     assert all(part in told for part in ("b.txt", "line 2", "byte offset 13", "0xE9", "--encoding-errors replace"))
     assert caught.value.exit_code == 3
     report = ReadReport()
-    lines = [line for d in read_documents([a, b], CorpusSettings(encoding_errors="replace"), report) for line in d]
+    lines = [line for d in read_documents(open_corpus([a, b]), CorpusSettings(encoding_errors="replace"), report) for line in d]
     assert lines == ["plain line", "ok line", "resum\ufffd x", "last line"]
     assert report.replacements == 1
     assert report.lines == 4
@@ -47,7 +47,7 @@ def test_bad_byte_is_located_and_replaced_on_request(tmp_path: Path) -> None:  #
 def test_a_pipe_is_refused_at_once_and_utf16_known(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(DataError, match="a pipe or a device"):
-        corpus_files([tmp_path / "pipe.txt"])
+        open_corpus([tmp_path / "pipe.txt"])
     with pytest.raises(DataError, match="iconv -f UTF-16"):
         list(read_spans(write(tmp_path, "one two".encode("utf-16")), replace=False))
 
@@ -104,7 +104,7 @@ def test_what_parts_documents(tmp_path: Path) -> None:
 def test_the_end_of_a_file_parts_documents(tmp_path: Path) -> None:
     files = [write(tmp_path, b"a\nb"), write(tmp_path, b"\xef\xbb\xbfc\n", "b.txt")]
     report = ReadReport()
-    assert list(read_documents(files, CorpusSettings(), report)) == [["a", "b"], ["c"]]
+    assert list(read_documents(open_corpus(files), CorpusSettings(), report)) == [["a", "b"], ["c"]]
     assert report.unparted == [str(files[0])]
     assert (report.files, report.bytes, report.lines, report.documents) == (2, 8, 3, 2)
 
@@ -126,25 +126,29 @@ def test_folders_are_read_in_one_order(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         write(tmp_path, b"x", name)
     with collecting() as heard:
-        assert [p.relative_to(tmp_path).as_posix() for p in corpus_files([tmp_path])] == ["a/z.txt", "a.txt", "b.txt"]
-        assert len(corpus_files([tmp_path / "b.txt", tmp_path / "a" / ".." / "b.txt"])) == 1
+        assert [Path(s.name).relative_to(tmp_path).as_posix() for s in open_corpus([tmp_path]).sources] == [
+            "a/z.txt",
+            "a.txt",
+            "b.txt",
+        ]
+        assert len(open_corpus([tmp_path / "b.txt", tmp_path / "a" / ".." / "b.txt"]).sources) == 1
     assert [n.kind for n in heard] == ["corpus-files", "corpus-files"]
 
 
 def test_a_folder_of_files_without_endings(tmp_path: Path) -> None:
     (tmp_path / "AA").mkdir()
     write(tmp_path, b"x", "AA/wiki_00")
-    assert [p.name for p in corpus_files([tmp_path])] == ["wiki_00"]
+    assert [Path(source.name).name for source in open_corpus([tmp_path]).sources] == ["wiki_00"]
 
 
 def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     write(tmp_path, b"x", "corpus.txt")
     with pytest.raises(MissingError, match=r"corpus\.txt"):
-        corpus_files([tmp_path / "corpsu.txt"])
+        open_corpus([tmp_path / "corpsu.txt"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(MissingError, match=r"no \.txt"):
-        corpus_files([tmp_path / "empty"])
+        open_corpus([tmp_path / "empty"])
     with pytest.raises(DataError, match="not plain text"):
-        corpus_files([write(tmp_path, b"\x1f\x8b", "x.txt.gz")])
+        open_corpus([write(tmp_path, b"\x1f\x8b", "x.txt.gz")])
     with pytest.raises(DataError, match="UTF-16"):
         documents(write(tmp_path, "hello".encode("utf-16"), "u.txt"))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bertkit.corpus.documents import CorpusSettings, ReadReport, read_documents
+from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
 from bertkit.corpus.training import count_words, learn_pieces, train_wordpiece
 from bertkit.corpus.vocabulary import SPECIALS, Flags
 from bertkit.errors import DataError, SettingsError
@@ -92,7 +92,7 @@ def test_the_order_of_files_does_not_matter(tmp_path: Path) -> None:
         files.append(tmp_path / f"{n}.txt")
 
     def digest(order: list[Path]) -> str:
-        trained = train_wordpiece(read_documents(order, CorpusSettings(), ReadReport()), size=60, lowercase=True)
+        trained = train_wordpiece(read_documents(open_corpus(order), CorpusSettings(), ReadReport()), size=60, lowercase=True)
         return hashlib.sha256("\n".join(trained.vocabulary).encode()).hexdigest()
 
     assert digest(files) == digest(files[::-1]) == digest(files[1:] + files[:1])
@@ -149,7 +149,7 @@ def test_nothing_to_train_on() -> None:
 @pytest.mark.data
 def test_the_vocabulary_covers_real_text(real_data: Path) -> None:
     files = [real_data / "data/corpora/enwiki-valid.txt"]
-    trained = train_wordpiece(read_documents(files, CorpusSettings(), ReadReport()), size=4000, lowercase=True)
+    trained = train_wordpiece(read_documents(open_corpus(files), CorpusSettings(), ReadReport()), size=4000, lowercase=True)
     assert trained.size == 4000
     text = files[0].read_text("utf-8").split("\n")
     ids = [i for sentence in trained.encode(text) for i in sentence.tolist()]
