@@ -41,6 +41,11 @@ class CorpusSettings(Settings):
     encoding_errors: Literal["strict", "replace"] = Field(
         default="strict", description="A byte that is not UTF-8 stops the work, or becomes U+FFFD and is counted."
     )
+    words: str | None = Field(
+        default=None,
+        description="Chinese words, which whole-word masking takes together: a file of `word<TAB>frequency` lines or of words, "
+        "or jieba or rjieba; unset: each character is a word.",
+    )
 
 
 @dataclass(slots=True, kw_only=True)
