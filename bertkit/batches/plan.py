@@ -1,7 +1,7 @@
-"""The examples of one epoch in their order: a pure function of the store, the vocabulary, the settings, seed and epoch.
+"""The plan of an epoch: its examples in their order, kept beside the store as a file that is mapped into memory.
 
-It knows nothing of batches' masks, of workers or of processes. Beside a store it is kept as a file that is mapped into
-memory, so that resuming is slicing and every process reads the same one.
+It is written block by block as the examples are drawn (:mod:`bertkit.batches.examples`); resuming is slicing, and every
+process reads the same one. It knows nothing of batches' masks, of workers or of processes.
 """
 
 from __future__ import annotations
@@ -13,46 +13,26 @@ import os
 import re
 import secrets
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from bertkit.batches.pairs import draw_chunks
-from bertkit.batches.runs import gather_runs
-from bertkit.batches.text import Bools, Ints, Store, Text, VocabularyFacts
-from bertkit.batches.twins import find_twins
-from bertkit.errors import DataError
-from bertkit.fields import Settings
-from bertkit.randomness import stream
+from bertkit.batches.census import Census
+from bertkit.batches.examples import EXAMPLE, ExampleSettings, draw_examples
+from bertkit.batches.text import Ints, Store, VocabularyFacts
 
-RULES = 1  # version of the rules that make a plan: raised when they change, so that an older plan is not taken for one of these
-EXAMPLE = np.dtype([("a", "<i8"), ("b", "<i8"), ("a_length", "<u2"), ("b_length", "<u2"), ("label", "<i2")])
-
-
-class ExampleSettings(Settings):
-    """How text becomes examples."""
-
-    objective: Literal["mlm+nsp", "mlm"] = Field(
-        default="mlm+nsp", description="What is learned: masked words, and whether B follows A."
-    )
-    max_length: int = Field(default=128, ge=8, le=65_535, description="Tokens of a sequence at most, special tokens included.")
-    short_share: float = Field(default=0.1, ge=0, le=1, description="Share of pairs that aim at a random shorter length.")
-
-    @property
-    def room(self) -> int:
-        """Tokens of text that fit beside the special ones."""
-        return self.max_length - (3 if self.objective == "mlm+nsp" else 2)
+RULES = 2  # version of the rules that make a plan: raised when they change, so that an older plan is not taken for one of these
+_READ = 1 << 20  # examples looked at in one go
 
 
 class EpochPlan:
-    """Examples in their shuffled order.
+    """Examples in the order in which they are trained on.
 
     Attributes:
-        examples: ``[n]`` of ``EXAMPLE``: where A and B begin in the store, their lengths (B's is 0 where there is
-            none), and the label: 0 is next, 1 is not next, -1 none.
+        examples: ``[n]`` of :data:`bertkit.batches.examples.EXAMPLE`.
     """
 
     __slots__ = ("examples",)
@@ -69,7 +49,8 @@ class EpochPlan:
 
     def share_of_next(self) -> float:
         """The share of label 0 among the pairs."""
-        return float(np.mean(self.examples["label"] == 0))
+        parts = (self.examples["label"][start : start + _READ] for start in range(0, len(self), _READ))
+        return sum(int(np.count_nonzero(part == 0)) for part in parts) / max(1, len(self))
 
 
 def make_plan(
@@ -82,44 +63,17 @@ def make_plan(
     purpose: str = "training",
     without: Ints | None = None,
 ) -> EpochPlan:
-    """Draws the examples of one epoch; the documents ``without`` (sorted indices) are in none of them.
+    """Draws the examples of one epoch into memory; the documents ``without`` (sorted indices) are in none of them.
 
     Raises:
         DataError: Pairs are asked for and the text has fewer than two documents of two words.
     """
-    text = Text(store, facts.continues, settings.room)
-    if settings.objective == "mlm":
-        start, end = gather_runs(text, text.taken(without))
-        examples = np.zeros(len(start), dtype=EXAMPLE)
-        examples["a"], examples["a_length"], examples["label"] = start, end - start, -1
-    else:
-        examples = _pairs(text, text.usable() & text.taken(without), settings, stream(seed, f"{purpose}/pairs", epoch))
-    order = stream(seed, f"{purpose}/order", epoch).permutation(len(examples))
-    return EpochPlan(examples[order])
+    return joined(draw_examples(store, facts, settings, seed=seed, epoch=epoch, purpose=purpose, without=without))
 
 
-def _pairs(text: Text, usable: Bools, settings: ExampleSettings, rng: np.random.Generator) -> NDArray[np.void]:
-    require_two_documents(int(usable.sum()))
-    chunks = draw_chunks(text, usable, settings.short_share, rng)
-    examples = np.zeros(len(chunks.start), dtype=EXAMPLE)
-    examples["a"], examples["a_length"], examples["label"] = chunks.start, chunks.cut - chunks.start, chunks.label
-    begin, end = chunks.cut.copy(), chunks.end.copy()
-    swap = np.flatnonzero(chunks.label == 1)
-    if len(swap):
-        room = text.room - (chunks.cut - chunks.start)[swap]
-        begin[swap], end[swap] = find_twins(text, usable, begin[swap], end[swap], room, rng)
-    examples["b"], examples["b_length"] = begin, end - begin
-    return examples
-
-
-def require_two_documents(usable: int) -> None:
-    """Refuses next sentence prediction on a text that has no other document to take a wrong B from."""
-    if usable < 2:
-        raise DataError(
-            f"Next sentence prediction needs two documents of at least two words each, and this text has {usable}.",
-            hint="Learn from masked words alone: `bertkit pretrain --corpus FILE --objective mlm`; "
-            "or, if each line is a document of its own: `bertkit pretrain --corpus FILE --documents line`.",
-        )
+def joined(blocks: Iterable[NDArray[np.void]]) -> EpochPlan:
+    """The plan of blocks of examples, in memory."""
+    return EpochPlan(np.concatenate([np.zeros(0, dtype=EXAMPLE), *blocks]))
 
 
 def plan_key(
@@ -143,8 +97,8 @@ def open_plan(folder: Path, key: str, epoch: int) -> EpochPlan | None:
     return EpochPlan(examples) if examples.dtype == EXAMPLE and examples.ndim == 1 else None
 
 
-def keep_plan(plan: EpochPlan, folder: Path, key: str, epoch: int) -> None:
-    """Writes a plan under another name, flushes it, renames it; plans two epochs older go.
+def keep_plan(blocks: Iterable[NDArray[np.void]], folder: Path, key: str, epoch: int) -> None:
+    """Writes blocks of examples, as they come, under another name, flushes, renames; plans two epochs older go.
 
     Several processes may do this at once: what they write is the same, and the last name stands.
     """
@@ -153,7 +107,7 @@ def keep_plan(plan: EpochPlan, folder: Path, key: str, epoch: int) -> None:
     draft = folder / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
         with draft.open("wb") as file:
-            np.save(file, plan.examples)
+            _write(file, blocks)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
@@ -166,14 +120,25 @@ def keep_plan(plan: EpochPlan, folder: Path, key: str, epoch: int) -> None:
                 old.unlink()
 
 
-def say_facts(plan: EpochPlan, sentences: Any) -> str | None:
+def _write(file: BinaryIO, blocks: Iterable[NDArray[np.void]]) -> None:
+    """An array in numpy's format whose length is known when the last of it is written: its head has room for any number."""
+    head = {"descr": np.lib.format.dtype_to_descr(EXAMPLE), "fortran_order": False, "shape": (0,)}
+    np.lib.format.write_array_header_1_0(file, head)
+    length = 0
+    for block in blocks:
+        file.write(block.tobytes())
+        length += len(block)
+    file.seek(0)
+    np.lib.format.write_array_header_1_0(file, {**head, "shape": (length,)})
+
+
+def say_facts(plan: EpochPlan, census: Census) -> str | None:
     """What a person should know of pairs whose documents hold one sentence each; None where they do not."""
-    single = int(np.sum(sentences == 1))
-    if single < 0.9 * len(sentences):
+    if census.single < 0.9 * census.documents:
         return None
     share = plan.share_of_next()
     return (
-        f"{single} of {len(sentences)} documents hold one sentence: A and B are parts of one sentence. "
+        f"{census.single} of {census.documents} documents hold one sentence: A and B are parts of one sentence. "
         f"{share:.1%} of the pairs are next (label 0), {1 - share:.1%} are not (label 1). "
         "If these are no documents, `--objective mlm` learns from masked words alone."
     )

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertkit.batches.census import take_census
 from bertkit.batches.collator import Assembler, PretrainingBatch
+from bertkit.batches.examples import ExampleSettings, Progress, draw_examples, require_two_documents
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import (
-    EpochPlan,
-    ExampleSettings,
-    keep_plan,
-    make_plan,
-    open_plan,
-    plan_key,
-    require_two_documents,
-    say_facts,
-)
+from bertkit.batches.plan import EpochPlan, joined, keep_plan, open_plan, plan_key, say_facts
 from bertkit.batches.source import cut_by_tokens
-from bertkit.batches.text import Ints, Store, Text, VocabularyFacts, Wordpieces, ragged
+from bertkit.batches.text import Ints, Store, VocabularyFacts, Wordpieces, ragged
 from bertkit.notices import say
 from bertkit.randomness import stream
 
@@ -72,12 +66,8 @@ class PretrainingSource:
         self.key = plan_key(store, self.facts, examples, seed=seed, purpose=purpose, without=without)
         self._plan: tuple[int, EpochPlan] | None = None
         self._said = False
-        text = Text(store, self.facts.continues, examples.room)
-        taken = text.taken(without)
-        usable = int((text.usable() & taken).sum())
-        self.left_out = int(taken.sum()) - usable if examples.objective != "mlm" else 0
-        if examples.objective != "mlm":
-            require_two_documents(usable)
+        if examples.pairs:
+            require_two_documents(take_census(store, self.facts.continues, without, enough=2).pairable)
 
     def steps(self, epoch: int) -> int:
         """Optimizer steps of this epoch."""
@@ -100,26 +90,24 @@ class PretrainingSource:
         for part in cut_by_tokens(totals, self.micro_tokens):
             some = rows[first:last][part]
             lengths = (a[first:last][part], b[first:last][part])
-            labels = None if self.examples.objective == "mlm" else some["label"]
+            labels = some["label"] if self.examples.pairs else None
             batches.append(self.assembler.batch(self._tokens(some), lengths, labels, masks, first + part.start))
         return batches
 
-    def plan(self, epoch: int) -> EpochPlan:
+    def plan(self, epoch: int, progress: Progress | None = None) -> EpochPlan:
         """The examples of an epoch: from memory, from the folder of plans, or drawn now (and kept)."""
         if self.purpose == "validation":
             epoch = 0
         if self._plan is None or self._plan[0] != epoch:
             plan = open_plan(self.plans, self.key, epoch) if self.plans else None
             if plan is None:
-                plan = self._draw(epoch)
-                if self.plans:
-                    plan = self._keep(plan, self.plans, epoch)
+                plan = self._kept(self.plans, epoch, progress) if self.plans else joined(self._draw(epoch, progress))
             self._plan = (epoch, plan)
             self._say(plan)
         return self._plan[1]
 
-    def _draw(self, epoch: int) -> EpochPlan:
-        return make_plan(
+    def _draw(self, epoch: int, progress: Progress | None) -> Iterator[NDArray[np.void]]:
+        return draw_examples(
             self.store,
             self.facts,
             self.examples,
@@ -127,14 +115,15 @@ class PretrainingSource:
             epoch=epoch,
             purpose=self.purpose,
             without=self.without,
+            progress=progress,
         )
 
-    def _keep(self, plan: EpochPlan, folder: Path, epoch: int) -> EpochPlan:
+    def _kept(self, folder: Path, epoch: int, progress: Progress | None) -> EpochPlan:
         try:
-            keep_plan(plan, folder, self.key, epoch)
+            keep_plan(self._draw(epoch, progress), folder, self.key, epoch)
         except OSError as error:  # a full disk or a folder of others': the plan in memory is as good
             say("plan-not-kept", f"The order of epoch {epoch} is kept in memory only: {error}.")
-        return open_plan(folder, self.key, epoch) or plan
+        return open_plan(folder, self.key, epoch) or joined(self._draw(epoch, progress))
 
     def tokens_of(self, row: NDArray[np.void]) -> tuple[Ints, Ints]:
         """The ids of A and of B of one example of a plan."""
@@ -151,15 +140,19 @@ class PretrainingSource:
         return len(plan) if self.limit is None else min(len(plan), self.limit)
 
     def _say(self, plan: EpochPlan) -> None:
-        if self._said or self.examples.objective == "mlm" or self.purpose == "validation":
+        if self._said or not self.examples.pairs or self.purpose == "validation":
             return
         self._said = True
-        text = Text(self.store, self.facts.continues, self.examples.room)
-        fact = say_facts(plan, text.sentences_per_document()[text.taken(self.without)])
+        counts = self.store.counts  # where the build counted no such documents there is nothing to look for
+        if counts.get("one_sentence_documents") == 0 and counts.get("pairable_documents") == counts.get("documents", 0):
+            return
+        census = take_census(self.store, self.facts.continues, self.without)
+        fact = say_facts(plan, census)
         if fact:
             say("one-sentence-documents", fact)
-        if self.left_out:
-            say("one-word-documents", f"{self.left_out} documents of one word take no part in next sentence prediction.")
+        left_out = census.documents - census.pairable
+        if left_out:
+            say("one-word-documents", f"{left_out} documents of one word take no part in next sentence prediction.")
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__, _said=True)

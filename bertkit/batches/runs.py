@@ -11,8 +11,7 @@ from bertkit.batches.text import Bools, Ints, Text
 def gather_runs(text: Text, taken: Bools) -> tuple[Ints, Ints]:
     """Start and end of each run; every token of the documents that are ``taken`` (``[D]``) lies in exactly one."""
     place, stop, _ = walk_parts(text, taken)
-    starts: list[Ints] = []
-    ends: list[Ints] = []
+    starts, ends = [place[:0]], [place[:0]]
     while len(place):
         last = np.searchsorted(text.unit_ends, np.minimum(place + text.room, stop), side="right") - 1
         end = text.unit_ends[last]

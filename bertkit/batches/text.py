@@ -1,13 +1,16 @@
-"""A token store seen as documents, sentences, words and units; numpy alone.
+"""Some of a token store seen as documents, sentences, words and units; numpy alone.
 
-N tokens, S sentences, D documents. A *unit* is a sentence, or a piece of one that would not fit; pairs and runs are
-made of whole units. Places are token offsets into the store: an edge at offset i lies before token i.
+N tokens, S sentences, D rows: documents, or parts of giant ones. A *unit* is a sentence, or a piece of one that would
+not fit; pairs and runs are made of whole units. Places are token offsets into the text: an edge at offset i lies
+before token i.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +25,8 @@ class Store(Protocol):
     """What batches need of a token store (``bertkit.corpus.store.TokenStore``)."""
 
     @property
-    def ids(self) -> NDArray[np.unsignedinteger]:
-        """``[N]`` ids of the vocabulary."""
+    def ids(self) -> Any:
+        """``[N]`` ids of the vocabulary: an array, or what gives arrays for slices and for arrays of places."""
 
     def sentence_ends_between(self, first: int, last: int) -> Ints:
         """Token offsets of the sentence ends behind ``first`` and up to ``last``, rising; a document's end is one too."""
@@ -31,6 +34,13 @@ class Store(Protocol):
     @property
     def document_ends(self) -> Ints:
         """``[D]`` token offsets, rising, the last N."""
+
+    def word_begins(self, places: Ints) -> Bools | None:
+        """Does a word begin at each place? None where the store does not keep it: then ``##`` pieces go on with a word."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What the build counted, by name."""
 
     @property
     def fingerprint(self) -> str:
@@ -92,33 +102,102 @@ def ragged(starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     return flat, rows
 
 
-class Text:
-    """A store with its sentences, documents, words, and the units that fit ``room`` tokens."""
+def begins_word(store: Store, continues: Bools, first: int, last: int) -> Bools:
+    """``[last - first]`` does a word begin at each token of the store from ``first`` up to ``last``?"""
+    kept = store.word_begins(np.arange(first, last))
+    begins: Bools = ~continues[store.ids[first:last]] if kept is None else kept
+    return begins
 
-    def __init__(self, store: Store, continues: Bools, room: int) -> None:
-        self.ids = store.ids
-        self.continues = continues
+
+class Text:
+    """Documents end to end with their sentences, words, and the units that fit ``room`` tokens.
+
+    Attributes:
+        begins: ``[N]`` bool, a word begins at this token.
+        edges: ``[S+1]`` where sentences begin; the last is N. The end of a row ends a sentence.
+        document_edges: ``[D+1]`` where rows begin; the last is N.
+        owner: ``[D]`` which document of the store each row is, or is a part of; never falling.
+        origin: ``[D]`` the place in the store (of :meth:`only`: in the text that was chosen from) where each row begins.
+        room: Tokens of an example at most.
+    """
+
+    def __init__(self, *, begins: Bools, edges: Ints, document_edges: Ints, owner: Ints, origin: Ints, room: int) -> None:
+        self.begins = begins
+        self.edges = edges
+        self.document_edges = document_edges
+        self.owner = owner
+        self.origin = origin
         self.room = room
-        self.edges: Ints = np.concatenate(
-            [np.zeros(1, np.int64), np.asarray(store.sentence_ends_between(0, len(store.ids)), np.int64)]
+        self.tokens = len(begins)
+
+    @staticmethod
+    def of(store: Store, continues: Bools, room: int) -> Text:
+        """All documents of a store."""
+        tokens = len(store.ids)
+        return Text.gathered(store, continues, room, [(0, tokens)] if tokens else [])
+
+    @staticmethod
+    def gathered(store: Store, continues: Bools, room: int, spans: Iterable[tuple[int, int]]) -> Text:
+        """The tokens ``first`` up to ``last`` of each span, spans rising; one that ends inside a document parts it there."""
+        zero = np.zeros(1, np.int64)
+        begins, edges, rows, owners, origins = [np.zeros(0, bool)], [zero], [zero], [zero[:0]], [zero[:0]]
+        tokens = 0
+        for first, last in spans:
+            low, high = np.searchsorted(store.document_ends, [first + 1, last])
+            ends = np.append(store.document_ends[low:high], last)
+            sentences = store.sentence_ends_between(first, last)
+            if not len(sentences) or sentences[-1] < last:
+                sentences = np.append(sentences, last)
+            begins.append(begins_word(store, continues, first, last))
+            edges.append(sentences + (tokens - first))
+            rows.append(ends + (tokens - first))
+            owners.append(np.arange(low, high + 1))
+            origins.append(np.concatenate([[first], ends[:-1]]))
+            tokens += last - first
+        return Text(
+            begins=np.concatenate(begins),
+            edges=np.concatenate(edges),
+            document_edges=np.concatenate(rows),
+            owner=np.concatenate(owners),
+            origin=np.concatenate(origins),
+            room=room,
         )
-        self.document_edges: Ints = np.concatenate([np.zeros(1, np.int64), np.asarray(store.document_ends, np.int64)])
-        self.tokens = int(self.edges[-1])
-        self.unit_ends = self._units()
+
+    def only(self, rows: Bools) -> Text:
+        """The rows that are chosen (``[D]``), as a text of its own; its :attr:`origin` is a place in this one."""
+        starts = self.document_edges[:-1][rows]
+        flat, edges = ragged(starts, self.document_edges[1:][rows] - starts)
+        last = self.edges[1:] - 1
+        row = self.document(last)
+        moved = np.zeros(self.documents, dtype=np.int64)
+        moved[rows] = edges[:-1] - starts
+        kept = rows[row]
+        return Text(
+            begins=self.begins[flat],
+            edges=np.append(np.zeros(1, np.int64), (last + 1 + moved[row])[kept]),
+            document_edges=edges,
+            owner=self.owner[rows],
+            origin=starts,
+            room=self.room,
+        )
 
     @property
     def documents(self) -> int:
-        """D, the count of documents."""
-        return len(self.document_edges) - 1
+        """D, the count of rows."""
+        return len(self.owner)
 
     def begins_word(self, places: Ints) -> Bools:
         """Does the token at each place begin a word? Places below N."""
-        begins: Bools = ~self.continues[self.ids[places]]
-        return begins
+        return self.begins[places]
 
     def document(self, places: Ints) -> Ints:
-        """The document of the token at each place."""
+        """The row of the token at each place."""
         return np.searchsorted(self.document_edges, places, side="right") - 1
+
+    def traced(self, places: Ints) -> Ints:
+        """The place of each token in what this text was taken from."""
+        row = self.document(places)
+        return self.origin[row] + places - self.document_edges[row]
 
     def sentence(self, places: Ints) -> Ints:
         """The sentence of the token at each place."""
@@ -139,11 +218,11 @@ class Text:
         return flat[border], before[rows]
 
     def sentences_per_document(self) -> Ints:
-        """``[D]`` how many sentences each document holds."""
+        """``[D]`` how many sentences each row holds."""
         return np.diff(np.searchsorted(self.edges, self.document_edges))
 
     def usable(self) -> Bools:
-        """``[D]`` documents of two words or more: one word alone cannot be parted into A and B."""
+        """``[D]`` rows of two words or more: one word alone cannot be parted into A and B."""
         usable = self.sentences_per_document() > 1
         alone = np.flatnonzero(~usable)
         starts = self.document_edges[alone]
@@ -153,13 +232,11 @@ class Text:
         return usable
 
     def taken(self, without: Ints | None) -> Bools:
-        """``[D]`` every document but those ``without`` (indices)."""
-        taken = np.ones(self.documents, dtype=bool)
-        if without is not None:
-            taken[without] = False
-        return taken
+        """``[D]`` every row but those of the documents ``without`` (indices)."""
+        return np.ones(self.documents, dtype=bool) if without is None else ~np.isin(self.owner, without)
 
-    def _units(self) -> Ints:
+    @cached_property
+    def unit_ends(self) -> Ints:
         """Ends of sentences, and of the pieces of those that are longer than the room: cut behind the last word that fits."""
         long = np.flatnonzero(np.diff(self.edges) > self.room)
         starts, ends = self.edges[long], self.edges[long + 1]

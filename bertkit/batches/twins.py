@@ -6,13 +6,18 @@ every place that fits. Where there is none, the run may leave its sentence, then
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from bertkit.batches.text import SENTENCE, Bools, Ints, Text
+from bertkit.batches.text import SENTENCE, Bools, Ints, Text, ragged
 
 TRIES = 1_024  # throws per example before its places are listed; a border-to-border run takes some 30
+CHUNK = 1 << 18  # places looked at in one go
+LISTED = 4_096  # places kept of a kind of run, so that the lists stay small
+
+Key = tuple[int, int, int, int]  # length, begin, end, single
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +28,7 @@ class Wanted:
         length: Tokens.
         begin: Kind of its first edge. ``end``: of its last.
         single: 1 within one sentence, 0 over a border, -1 either.
-        document: The document that it must not come from.
+        document: The document (:attr:`Text.owner`) that it must not come from.
         room: Tokens that it may have at most.
     """
 
@@ -41,20 +46,49 @@ class Wanted:
 
 
 def find_twins(text: Text, usable: Bools, start: Ints, end: Ints, room: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Start and end of a twin for each span ``[start, end)``; ``usable`` must hold two documents."""
-    finder = _Finder(text, usable, rng)
-    length = end - start
+    """Start and end of a twin for each span ``[start, end)``; the ``usable`` rows must be of two documents."""
     single = (text.sentence(start) == text.sentence(end - 1)).astype(np.int64)
     wanted = Wanted(
-        length=length, begin=text.kind(start), end=text.kind(end), single=single, document=text.document(start), room=room
+        length=end - start,
+        begin=text.kind(start),
+        end=text.kind(end),
+        single=single,
+        document=text.owner[text.document(start)],
+        room=room,
     )
-    found = finder.find(wanted)
+    begin, length = np.full(len(start), -1), end - start
+    giant = np.equal(wanted.document, _giant(text, usable))
+    for rows, allowed in (
+        (np.flatnonzero(~giant), usable),
+        (np.flatnonzero(giant), usable & np.not_equal(text.owner, wanted.document[np.argmax(giant)])),
+    ):
+        if len(rows):
+            begin[rows], length[rows] = _among(text, allowed, wanted.take(rows), rng)
+    return begin, begin + length
+
+
+def _giant(text: Text, usable: Bools) -> int:
+    """The document that has more than half of the usable tokens, -1 where none has: its throws would mostly hit itself."""
+    sizes = np.diff(text.document_edges) * usable
+    firsts = np.flatnonzero(np.diff(text.owner, prepend=-1))
+    tokens = np.add.reduceat(sizes, firsts)
+    most = int(np.argmax(tokens))
+    return int(text.owner[firsts[most]]) if 2 * tokens[most] > tokens.sum() else -1
+
+
+def _among(text: Text, allowed: Bools, wanted: Wanted, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Start and length of a twin for each that is wanted, out of the rows that are ``allowed``."""
+    sizes = np.diff(text.document_edges)
+    sparse = 2 * int(sizes[allowed].sum()) < text.tokens
+    finder = _Finder(text.only(allowed) if sparse else text, allowed[allowed] if sparse else allowed, rng)
+    found, length = finder.find(wanted), wanted.length.copy()
     left = np.flatnonzero(found < 0)
     if len(left):
         found[left] = finder.find(wanted.take(left, single=np.full(len(left), -1)))
-    for row in np.flatnonzero(found < 0):
-        found[row], length[row] = finder.nearest(wanted.take(np.array([row])))
-    return found, found + length
+    left = np.flatnonzero(found < 0)
+    if len(left):
+        found[left], length[left] = finder.nearest(wanted.take(left))
+    return finder.text.traced(found) if sparse else found, length
 
 
 class _Finder:
@@ -63,16 +97,18 @@ class _Finder:
         sizes = np.diff(text.edges)
         self.by_size = np.argsort(sizes, kind="stable")
         self.sizes = sizes[self.by_size]
-        self.listed: dict[tuple[int, ...], Ints] = {}
+        self.listed: dict[Key, tuple[Ints, Ints]] = {}
 
     def find(self, wanted: Wanted) -> Ints:
-        """Where each twin starts, -1 where the store holds none."""
+        """Where each twin starts, -1 where the text holds none."""
         found = np.full(len(wanted.length), -1)
         low, high = self._range(wanted)
-        pending = np.flatnonzero((wanted.single != 1) | (high > low))  # no sentence is long enough: there is none
+        possible = (wanted.single != 1) | (high > low)  # no sentence is long enough: there is none
+        pending = np.flatnonzero(possible)
+        tries = min(TRIES, self.text.tokens // 64)  # to list a small text's places is no more work than so many throws
         thrown = 0
-        while len(pending) and thrown < TRIES:
-            times = min(TRIES - thrown, max(1, 65_536 // len(pending)))
+        while len(pending) and thrown < tries:
+            times = min(tries - thrown, max(1, 65_536 // len(pending)))
             rows = np.repeat(pending, times)
             throws = wanted.take(rows)
             starts = self._throw(throws)
@@ -80,22 +116,28 @@ class _Finder:
             found[rows[good[::-1]]] = starts[good[::-1]]  # the first good throw of a row stands
             pending = pending[found[pending] < 0]
             thrown += times
-        for row in pending:
-            found[row] = self._listed(wanted.take(np.array([row])))
+        found[pending] = self._settle(wanted.take(pending))
         return found
 
-    def nearest(self, wanted: Wanted) -> tuple[int, int]:
-        """Start and length of the run that comes nearest in length; its edges matter less than that there is one."""
-        length, room = int(wanted.length[0]), int(wanted.room[0])
-        for step in range(1, max(length, room)):
-            for other in (length - step, length + step):
-                if 1 <= other <= room:
-                    start = self._listed(wanted.take(np.array([0]), length=np.array([other]), single=np.array([-1])))
-                    if start >= 0:
-                        return start, other
-        others = np.flatnonzero(self.usable)
-        others = others[others != wanted.document[0]]
+    def nearest(self, wanted: Wanted) -> tuple[Ints, Ints]:
+        """Start and length of the runs that come nearest in length; their edges matter less than that there is one."""
+        found, length = np.full(len(wanted.length), -1), wanted.length.copy()
+        for step in range(1, int(max(wanted.length.max(), wanted.room.max()))):
+            for other in (wanted.length - step, wanted.length + step):
+                rows = np.flatnonzero((found < 0) & (other >= 1) & (other <= wanted.room))
+                found[rows] = self._settle(wanted.take(rows, length=other[rows], single=np.full(len(rows), -1)))
+                rows = rows[found[rows] >= 0]
+                length[rows] = other[rows]
+            if (found >= 0).all():
+                break
+        for row in np.flatnonzero(found < 0):
+            found[row], length[row] = self._any(int(wanted.document[row]), int(wanted.length[row]))
+        return found, length
+
+    def _any(self, document: int, length: int) -> tuple[int, int]:
+        """The beginning of another document, whatever its edges."""
         edges = self.text.document_edges
+        others = np.flatnonzero(self.usable & (self.text.owner != document))
         fitting = others[edges[others + 1] - edges[others] >= length]
         other = int(self.rng.choice(fitting if len(fitting) else others))
         return int(edges[other]), min(length, int(edges[other + 1] - edges[other]))
@@ -145,33 +187,64 @@ class _Finder:
         return same
 
     def _other_document(self, wanted: Wanted, starts: Ints, ends: Ints) -> Bools:
-        document = self.text.document(starts)
-        whole = np.equal(document, self.text.document(ends - 1))
-        other: Bools = whole & np.not_equal(document, wanted.document) & self.usable[document]
+        row = self.text.document(starts)
+        whole = np.equal(row, self.text.document(ends - 1))
+        other: Bools = whole & np.not_equal(self.text.owner[row], wanted.document) & self.usable[row]
         return other
 
-    def _listed(self, wanted: Wanted) -> int:
-        """A random one of all places that fit, -1 where there is none."""
-        key = tuple(int(getattr(wanted, name)[0]) for name in ("length", "begin", "end", "single"))
-        if key not in self.listed:
-            starts = self._places(wanted)
-            everywhere = wanted.take(np.zeros(len(starts), np.int64), document=np.full(len(starts), -1))
-            self.listed[key] = starts[self._fits(everywhere, starts)]
-        starts = self.listed[key]
-        starts = starts[self.text.document(starts) != wanted.document[0]]
-        return int(self.rng.choice(starts)) if len(starts) else -1
+    def _settle(self, wanted: Wanted) -> Ints:
+        """A random one of all places that fit for each that is wanted, -1 where there is none."""
+        found = np.full(len(wanted.length), -1)
+        if not len(found):
+            return found
+        keys = np.stack([wanted.length, wanted.begin, wanted.end, wanted.single], axis=1)
+        kinds, kind = np.unique(keys, axis=0, return_inverse=True)
+        kind = kind.reshape(-1)
+        order = np.argsort(kind, kind="stable")
+        for number, rows in enumerate(np.split(order, np.searchsorted(kind[order], np.arange(1, len(kinds))))):
+            length, begin, end, single = kinds[number].tolist()
+            starts, owners = self._listed((length, begin, end, single))
+            low = np.searchsorted(owners, wanted.document[rows])  # its own document's places lie side by side
+            own = np.searchsorted(owners, wanted.document[rows], side="right") - low
+            free = len(starts) - own
+            pick = (self.rng.random(len(rows)) * free).astype(np.int64)
+            pick = np.minimum(pick + np.where(pick >= low, own, 0), len(starts) - 1)
+            if len(starts):
+                found[rows] = np.where(free > 0, starts[pick], -1)
+        return found
 
-    def _places(self, wanted: Wanted) -> Ints:
-        edges, length = self.text.edges, int(wanted.length[0])
+    def _listed(self, key: Key) -> tuple[Ints, Ints]:
+        """The places that fit, and their documents; :data:`LISTED` random ones where there are more."""
+        if key not in self.listed:
+            good = [np.zeros(0, np.int64)]
+            for starts in self._places(*key):
+                length, begin, end, single = (np.broadcast_to(np.int64(value), len(starts)) for value in key)
+                anyone = np.broadcast_to(np.int64(-1), len(starts))
+                wanted = Wanted(length=length, begin=begin, end=end, single=single, document=anyone, room=length)
+                good.append(starts[self._fits(wanted, starts)])
+            places = np.concatenate(good)
+            if len(places) > LISTED:
+                places = np.sort(self.rng.choice(places, LISTED, replace=False))
+            self.listed[key] = np.sort(places), self.text.owner[self.text.document(np.sort(places))]
+        return self.listed[key]
+
+    def _places(self, length: int, begin: int, end: int, single: int) -> Iterator[Ints]:
+        """All places that may fit, some :data:`CHUNK` at a time."""
+        text, edges = self.text, self.text.edges
         sentences = np.arange(len(edges) - 1)
-        if wanted.single[0] == 1:
-            low, high = self._range(wanted)
-            sentences = self.by_size[low[0] : high[0]]
-        if wanted.begin[0] == SENTENCE:
-            return edges[sentences]
-        if wanted.end[0] == SENTENCE:
-            return edges[sentences + 1] - length
-        if wanted.single[0] != 1:
-            return np.arange(self.text.tokens - length + 1)
-        spans = [np.arange(edges[s] + 1, edges[s + 1] - length) for s in sentences]
-        return np.concatenate(spans) if spans else np.zeros(0, np.int64)
+        if single == 1:
+            inner = (begin != SENTENCE) + (end != SENTENCE)
+            low = int(np.searchsorted(self.sizes, length + inner))
+            high = len(self.sizes) if inner else int(np.searchsorted(self.sizes, length, side="right"))
+            sentences = self.by_size[low:high]
+        if begin == SENTENCE:
+            yield edges[sentences]
+        elif end == SENTENCE:
+            yield edges[sentences + 1] - length
+        else:
+            first = edges[sentences] + 1 if single == 1 else text.document_edges[:-1]
+            last = edges[sentences + 1] - length if single == 1 else text.document_edges[1:] - length + 1
+            sizes = np.maximum(0, last - first)
+            chunk = np.cumsum(sizes) // CHUNK
+            for rows in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(chunk)) + 1):
+                yield ragged(first[rows], sizes[rows])[0]

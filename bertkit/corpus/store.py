@@ -103,6 +103,10 @@ class TokenStore:
         low, high = np.searchsorted(self.sentence_ends, [first, last], side="right")
         return np.asarray(self.sentence_ends[low:high])
 
+    def word_begins(self, places: Int64s) -> NDArray[np.bool_] | None:
+        """Does a word begin at each place? None: word boundaries are not kept."""
+        return None
+
     def frequencies(self) -> Int64s:
         """``[V]`` int64: how often each id stands in the store."""
         total = np.zeros(self.vocab_size, dtype=np.int64)

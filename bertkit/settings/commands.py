@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import Field, create_model
 
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import ExampleSettings
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.fields import Settings
 from bertkit.settings.parts import (

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import ExampleSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import SENTENCE, Text
 from bertkit.corpus.build import build_stores
@@ -152,7 +152,7 @@ def main() -> int:
     for length in given.lengths:
         examples = ExampleSettings(max_length=length)
         source = PretrainingSource(store, wordpiece, examples, MaskingSettings(), seed=given.seed, batch_size=256)
-        check_pairs(source, Text(store, wordpiece.continues, examples.room), given.pairs)
+        check_pairs(source, Text.of(store, wordpiece.continues, examples.room), given.pairs)
         check_masks(source, wordpiece, given.steps)
         check_leak(store, wordpiece, examples, given.seed)
     return 7 if failed else 0

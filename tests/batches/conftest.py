@@ -19,6 +19,13 @@ class MadeStore:
     fingerprint: str = "made"
     folder: None = None
 
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"documents": len(self.document_ends), "tokens": len(self.ids)}
+
+    def word_begins(self, places: np.ndarray) -> None:
+        return None
+
     def sentence_ends_between(self, first: int, last: int) -> np.ndarray:
         return self.sentence_ends[(self.sentence_ends > first) & (self.sentence_ends <= last)]
 

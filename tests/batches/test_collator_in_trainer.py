@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bertkit.batches.collator import PretrainingCollator
-from bertkit.batches.plan import ExampleSettings
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.pretraining import PretrainingExamples
 
 

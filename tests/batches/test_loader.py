@@ -13,9 +13,9 @@ from itertools import islice
 import pytest
 import torch
 
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.loader import _dumps, iterate
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import ExampleSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.source import Position
 from bertkit.errors import DataError, ResourceError

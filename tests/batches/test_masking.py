@@ -8,8 +8,8 @@ import torch
 from pydantic import ValidationError
 
 from bertkit.batches.collator import PretrainingCollator
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings, quotas
-from bertkit.batches.plan import ExampleSettings
 from bertkit.batches.pretraining import PretrainingSource
 
 DRAWS = 3_000

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import ExampleSettings, make_plan
+from bertkit.batches.plan import make_plan
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import Text, VocabularyFacts
 from bertkit.errors import DataError
@@ -19,7 +20,7 @@ def drawn(store, vocabulary, length=128, *, epochs=1, seed=1, **settings):
     chosen = ExampleSettings(max_length=length, **settings)
     examples = np.concatenate([make_plan(store, facts, chosen, seed=seed, epoch=epoch).examples for epoch in range(epochs)])
     a, b, n, m = (examples[name].astype(np.int64) for name in ("a", "b", "a_length", "b_length"))
-    return Text(store, facts.continues, chosen.room), a, n, b, m, examples["label"].astype(np.int64)
+    return Text.of(store, facts.continues, chosen.room), a, n, b, m, examples["label"].astype(np.int64)
 
 
 def uncovered(store, places, lengths):
@@ -81,7 +82,7 @@ def test_the_twin_finder_gives_exact_twins_and_says_where_there_are_none(make_st
 
     # Documents: [3, 4], [3], [5] tokens in sentences. The twin of a whole sentence of 3 in document 0 is document 1.
     store = make_store([[[5, 6, 7], [8, 9, 10, 11]], [[5, 6, 7]], [[20, 21, 22, 23, 24]]])
-    text = Text(store, vocabulary.continues, 13)
+    text = Text.of(store, vocabulary.continues, 13)
     everything = np.ones(3, dtype=bool)
 
     def twin(start, end, room=13, seed=0):
@@ -153,7 +154,6 @@ def test_a_word_longer_than_the_room_is_cut_inside(make_store, vocabulary):
 def test_documents_of_one_word_take_no_part_and_are_counted(make_store, vocabulary):
     store = make_store([[[5, 300, 301]], [[6, 7, 8]], [[9]], [[10, 11], [12]]])
     source = PretrainingSource(store, vocabulary, ExampleSettings(), MaskingSettings(), seed=1, batch_size=4)
-    assert source.left_out == 2
     text, a, _, b, _, _ = drawn(store, vocabulary, epochs=20)
     assert set(text.document(np.concatenate([a, b])).tolist()) == {1, 3}
     assert "2 documents of one word" in "".join(notice.message for notice in heard(source))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.labelled import LabelledSource, ordered_batches
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import ExampleSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.source import BatchSource, cut_by_tokens
 from bertkit.errors import DataError
