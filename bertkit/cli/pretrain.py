@@ -27,6 +27,15 @@ InitFrom = Annotated[
     str | None, flags.flag("--init-from", "--model", help="Go on from this model.", panel="Data and model", metavar="MODEL")
 ]
 Objective = Annotated[str | None, flags.flag("--objective", help="mlm+nsp or mlm.", panel="Training", metavar="mlm+nsp|mlm")]
+Phases = Annotated[
+    str | None,
+    flags.flag(
+        "--phases",
+        help="Lengths one after another, with their shares: 128:0.9,512:0.1.",
+        panel="Training",
+        metavar="LENGTH:SHARE,…",
+    ),
+]
 MlmProbability = Annotated[
     float | None, flags.flag("--mlm-probability", help="Share of the tokens to predict.", panel="Training", metavar="X")
 ]
@@ -44,6 +53,7 @@ def pretrain(
     init_from: InitFrom = None,
     objective: Objective = None,
     max_length: flags.MaxLength = None,
+    phases: Phases = None,
     mlm_probability: MlmProbability = None,
     learning_rate: flags.LearningRate = None,
     warmup: flags.Warmup = None,

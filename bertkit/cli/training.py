@@ -60,6 +60,7 @@ PRETRAINING = {
     "init_from": ("model.init_from", "--init-from"),
     "objective": ("examples.objective", "--objective"),
     "max_length": ("examples.max_length", "--max-length"),
+    "phases": ("phases", "--phases"),
     "mlm_probability": ("masking.probability", "--mlm-probability"),
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from bertkit import __version__
+from bertkit.batches.phases import Phase, phases_text
 from bertkit.fields import Settings
 from bertkit.jobs.console import clean, figure_rows
 from bertkit.jobs.run_folder import RunFolder
@@ -26,7 +27,8 @@ _PIPELINES = {
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SETTINGS = (
     *("optimizer.learning_rate", "schedule.warmup", "batch.size", "budget.epochs", "budget.steps", "budget.max_minutes"),
-    *("examples.objective", "examples.max_length", "kind.max_length", "masking.probability", "run.seed", "device.precision"),
+    *("examples.objective", "examples.max_length", "phases", "kind.max_length", "masking.probability"),
+    *("run.seed", "device.precision"),
 )
 
 
@@ -46,7 +48,7 @@ def card(path: Path, state: Mapping[str, Any], settings: Mapping[str, Any], figu
     pipeline = _PIPELINES.get(_architecture(path), "")
     task = state.get("task") or settings.get("task")
     what = f"A BERT fine-tuned for the task {_safe(task)}" if task else "A BERT pretrained on text"
-    chosen = [(key, settings[key]) for key in _SETTINGS if settings.get(key) is not None]
+    chosen = [(key, _setting(settings[key])) for key in _SETTINGS if settings.get(key) not in (None, [])]
     parts = [
         _head(pipeline, settings),
         f"# {_safe(path.resolve().name)}",
@@ -59,6 +61,11 @@ def card(path: Path, state: Mapping[str, Any], settings: Mapping[str, Any], figu
         _use(pipeline),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _setting(value: Any) -> Any:
+    """A setting in one cell: phases as ``--phases`` takes them."""
+    return phases_text([Phase(**each) for each in value]) if isinstance(value, list) else value
 
 
 def _head(pipeline: str, settings: Mapping[str, Any]) -> str:

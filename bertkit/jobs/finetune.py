@@ -204,7 +204,7 @@ class _Finetuning:
         epochs = self.settings.budget.epochs
         return TrainingJob(
             model=model,
-            source=source,
+            sources=(source,),
             write_model=lambda folder: write_model(model, self.wordpiece, folder),
             validate=validate,
             primary=self.task.primary,

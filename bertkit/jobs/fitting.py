@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import copy
 import os
+from typing import TypeVar
 
-from bertkit.batches.source import BatchSource
+from bertkit.batches.source import BatchSource, Position
 from bertkit.errors import ResourceError
 from bertkit.jobs.memory import Forecast, room
 from bertkit.jobs.start import Machine
 from bertkit.notices import say
 from bertkit.training.files import readable
 from bertkit.training.peers import Peers
-from bertkit.training.report import TrainState
+
+S = TypeVar("S", bound=BatchSource)
 
 
-def fitted(source: BatchSource, expected: Forecast, machine: Machine) -> BatchSource:
+def fitted(source: S, expected: Forecast, machine: Machine) -> S:
     """The source, in smaller micro-batches where its own would not fit on some process; said where that is so.
 
     Raises:
@@ -42,25 +44,25 @@ def fitted(source: BatchSource, expected: Forecast, machine: Machine) -> BatchSo
     return smaller(source, fitting, why)
 
 
-def smaller(source: BatchSource, micro_tokens: int, why: str) -> BatchSource:
+def smaller(source: S, micro_tokens: int, why: str) -> S:
     """The same batches in micro-batches of so many tokens, which is said."""
     say("memory", f"{why}: forward passes take {micro_tokens:,} tokens instead of {source.micro_tokens:,}.")
     return cut_to(source, micro_tokens)
 
 
-def cut_to(source: BatchSource, micro_tokens: int) -> BatchSource:
+def cut_to(source: S, micro_tokens: int) -> S:
     """The same batches in micro-batches of so many tokens."""
     made = copy.copy(source)
     made.micro_tokens = micro_tokens
     return made
 
 
-def half(source: BatchSource, at: TrainState, peers: Peers) -> int:
+def half(source: BatchSource, at: Position, peers: Peers) -> int:
     """Half of the micro-batch that did not fit, in tokens: the largest of all processes, so that they agree."""
     return max(peers.gather_all((source.micro_tokens or _widest(source, at, peers)) // 2))
 
 
-def _widest(source: BatchSource, at: TrainState, peers: Peers) -> int:
+def _widest(source: BatchSource, at: Position, peers: Peers) -> int:
     """Tokens of this process's largest micro-batch in the step that comes next."""
     epoch, batch = (at.epoch, at.batch) if at.batch < source.steps(at.epoch) else (at.epoch + 1, 0)
     return max((each.tokens for each in source.step(epoch, batch, peers.rank, peers.world)), default=0)

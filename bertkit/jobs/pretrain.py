@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bertkit.batches.phases import Phase, phases_text
 from bertkit.batches.pretraining import PretrainingSource
-from bertkit.batches.text import VocabularyFacts
 from bertkit.corpus.documents import open_corpus
-from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
 from bertkit.errors import DataError, SettingsError
 from bertkit.jobs.console import Console
@@ -18,6 +18,7 @@ from bertkit.jobs.finetune import already_finished, describe, finished, write_mo
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.pretraining_batches import phases_of, sizes, training_batches, validation_batches
 from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
 from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, input_sizes
 from bertkit.jobs.tokenizer import trained_vocabulary, vocabulary_size
@@ -79,14 +80,14 @@ class _Pretraining:
         """Builds or finds the text, trains, and leaves the run folder finished."""
         text = self.machine.peers.main_only(lambda: pretraining_text(self.settings, self.corpus, self.wordpiece, self.console))
         frequencies = text.train.frequencies()
-        source = self._source(text.train, purpose="training")
-        validation = self._validation(text.validation)
+        sources = training_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
+        validation = validation_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
         model = self._model(frequencies)
         reference, tokens = self.machine.peers.main_only(lambda: _known(validation, frequencies))
-        job = self._job(model, source, validation, reference, tokens, text)
+        job = self._job(model, sources, validation, reference, tokens, text)
         if self.machine.peers.main:
             self.folder.resolve(self.settings)
-        self._announce(model, text, source, reference)
+        self._announce(model, text, sources[0], reference)
         course = Course(
             job=job,
             settings=self.settings,
@@ -119,7 +120,7 @@ class _Pretraining:
             check_vocabulary(self.wordpiece, config, str(settings.tokenizer.path or self.base))
         else:
             check_specials(self.wordpiece)
-            positions = max(512, settings.examples.max_length)
+            positions = max(512, *(phase.max_length for phase in phases_of(settings)))
             config = EncoderConfig.of_size(
                 self.size,
                 vocab_size=self.wordpiece.size,
@@ -129,13 +130,7 @@ class _Pretraining:
         if config.type_vocab_size == 1 and settings.examples.objective != "mlm":
             say("one-segment", "The model has one segment (type_vocab_size 1): both texts of a pair are of segment 0.")
         config = config.changed(**_dropout(settings))
-        if settings.examples.max_length > config.max_position_embeddings:
-            raise SettingsError(
-                f"The sequences are {settings.examples.max_length} tokens long, but the model has "
-                f"{config.max_position_embeddings} positions.",
-                where="examples.max_length",
-                hint=f"Use --max-length {config.max_position_embeddings} or less.",
-            )
+        _check_positions(phases_of(settings), config.max_position_embeddings, "phases" if settings.phases else "max_length")
         return config
 
     def _resolved(self, settings: PretrainSettings) -> PretrainSettings:
@@ -152,41 +147,11 @@ class _Pretraining:
             late["budget.max_minutes"] = DEFAULT_MINUTES
         if self.base is None:
             late["model.size"] = self.size
+        if settings.phases:
+            late["examples.max_length"] = max(phase.max_length for phase in settings.phases)
         before = became_values(self.folder)
         late |= {key: before[key] for key in late if before.get(key) is not None}
         return with_values(fill(settings, late), {"device.precision": self.machine.precision})
-
-    def _validation(self, store: TokenStore) -> PretrainingSource:
-        """Examples and masks that are the same every time; a single document has no pairs, and is scored by its words alone."""
-        limit = self.settings.inputs.validation_sequences
-        try:
-            return self._source(store, purpose="validation", limit=limit)
-        except DataError:
-            if self.settings.examples.objective == "mlm":
-                raise
-        say(
-            "validation-pairs",
-            "The validation text is a single document, so next sentence prediction is not scored on it, masked words are.",
-        )
-        return self._source(store, purpose="validation", limit=limit, objective="mlm")
-
-    def _source(
-        self, store: TokenStore, *, purpose: str, limit: int | None = None, objective: str | None = None
-    ) -> PretrainingSource:
-        assert self.settings.batch.size is not None
-        return PretrainingSource(
-            store,
-            VocabularyFacts.of(self.wordpiece),
-            self.settings.examples if objective is None else self.settings.examples.model_copy(update={"objective": objective}),
-            self.settings.masking,
-            seed=self.settings.run.seed,
-            batch_size=self.settings.batch.size,
-            micro_tokens=self.settings.batch.micro_tokens,
-            plans=None if store.folder is None else store.folder / "plans",
-            purpose=purpose,
-            limit=limit,
-            segments=self.config.type_vocab_size,
-        )
 
     def _model(self, frequencies: np.ndarray) -> TaskModel:
         head = "pretraining" if self.settings.examples.objective == "mlm+nsp" else "masked_lm"
@@ -204,7 +169,7 @@ class _Pretraining:
     def _job(
         self,
         model: TaskModel,
-        source: PretrainingSource,
+        sources: Sequence[PretrainingSource],
         validation: PretrainingSource,
         reference: float,
         validation_tokens: int,
@@ -233,7 +198,8 @@ class _Pretraining:
             check_identity(self.checkpoint, identity, self.folder.path)
         return TrainingJob(
             model=model,
-            source=source,
+            sources=sources,
+            phases=self.settings.phases,
             write_model=lambda folder: write_model(model, self.wordpiece, folder),
             validate=validate,
             primary="mlm_loss",
@@ -264,11 +230,32 @@ class _Pretraining:
         ends += [f"{budget.steps:,} steps"] if budget.steps is not None else []
         ends += [f"{budget.epochs:g} epochs"] if budget.epochs is not None else []
         say_(
-            f"Training: {settings.examples.objective}, L = {settings.examples.max_length}, batches of {settings.batch.size} "
+            f"Training: {settings.examples.objective}, {_lengths(settings)} "
             f"({source.steps(0):,} steps an epoch), peak rate {settings.optimizer.learning_rate:g}, {' or '.join(ends)}, "
             f"{settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
         )
         say_(f"Word frequencies alone give a masked-word loss of {reference:.3f} nats on the validation text.")
+
+
+def _lengths(settings: PretrainSettings) -> str:
+    """``L = 128, batches of 64``, or those of each phase with its share."""
+    phases = list(zip(phases_of(settings), sizes(settings), strict=True))
+    if len(phases) == 1:
+        return f"L = {phases[0][0].max_length}, batches of {phases[0][1]}"
+    of = "steps" if settings.budget.steps is not None or settings.budget.epochs is not None else "time"
+    parts = [f"{100 * phase.share:.4g} % of the {of} with L = {phase.max_length} in batches of {size}" for phase, size in phases]
+    return f"{', then '.join(parts)}, validation with L = {phases[-1][0].max_length}"
+
+
+def _check_positions(phases: Sequence[Phase], positions: int, name: str) -> None:
+    longest = max(phase.max_length for phase in phases)
+    if longest > positions:
+        flag = f"--phases with lengths up to {positions}" if name == "phases" else f"--max-length {positions} or less"
+        raise SettingsError(
+            f"The sequences are {longest} tokens long, but the model has {positions} positions.",
+            where=phases_text(phases) if name == "phases" else "examples.max_length",
+            hint=f"Use {flag}.",
+        )
 
 
 def _dropout(settings: PretrainSettings) -> dict[str, float]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from bertkit.batches.phases import Phase
+from bertkit.batches.source import Position
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.intervals import Due
@@ -36,6 +39,8 @@ class TrainingReport:
         log: When the log is due.
         writes: Is this the process that writes?
         smaller: A smaller command, offered where the run would take above 12 hours.
+        phases: Lengths and shares of the phases; none: there is one.
+        phase: The one that is on, from 0.
     """
 
     console: Console
@@ -45,6 +50,8 @@ class TrainingReport:
     log: Due
     writes: bool
     smaller: str
+    phases: Sequence[Phase] = ()
+    phase: int = 0
     _smooth: dict[str, float] = field(default_factory=dict)
     _seconds: list[float] = field(default_factory=list)
 
@@ -61,10 +68,21 @@ class TrainingReport:
             self._seconds.append(report.seconds)
             if len(self._seconds) == FORECAST_AFTER:
                 self._forecast(report)
-        if self.writes and self.log.now(report.step, report.total_seconds):
-            self.record(report.values(), report.step)
+        due = self.log.now(report.step, report.total_seconds)
+        if due or not report.applied:  # every step that was left out used up a batch: which one must be known
+            self.record({**self._of_phase(), **report.values()}, report.step)
 
-    def record(self, values: dict[str, float | int | None], step: int) -> None:
+    def change(self, step: int, at: Position, phase: int) -> None:
+        """The next phase begins behind optimizer step ``step``, with the batch at ``at``."""
+        self.phase = phase
+        self.record({"step": step, "epoch": at.epoch, "batch": at.batch, **self._of_phase()}, step)
+        self.console.say(f"Step {step:,}: sequences are of up to {self.phases[phase].max_length} tokens from here on.")
+
+    def _of_phase(self) -> dict[str, Any]:
+        """What a line of the log says of the phase: its number, from 1, and its length."""
+        return {"phase": self.phase + 1, "max_length": self.phases[self.phase].max_length} if self.phases else {}
+
+    def record(self, values: Mapping[str, Any], step: int) -> None:
         """One line of log.jsonl, and the trackers."""
         if self.writes:
             self.folder.log(values)
@@ -91,7 +109,8 @@ class TrainingReport:
     def _line(self, report: StepReport, left: float) -> str:
         losses = "  ".join(f"{name} {self._smooth[name]:.3f}" for name in report.parts)
         step = "" if self.budget.steps is not None else f"step {report.step}  "
-        return f"{step}{losses}  lr {report.rate:.2e}  {self._smooth['']:,.0f} tokens/s  {clock(left)} left"
+        length = f"L {self.phases[self.phase].max_length}  " if self.phases else ""
+        return f"{step}{length}{losses}  lr {report.rate:.2e}  {self._smooth['']:,.0f} tokens/s  {clock(left)} left"
 
     def _forecast(self, report: StepReport) -> None:
         pace = sorted(self._seconds)[len(self._seconds) // 2]

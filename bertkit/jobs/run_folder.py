@@ -98,8 +98,12 @@ class RunFolder:
         with (self.path / LOG).open("a", encoding="utf-8", newline="\n") as file:
             file.write(to_json(record) + "\n")
 
-    def truncate_log(self, step: int) -> None:
-        """Takes from log.jsonl what came after ``step`` (records without a step stay), and a last line that was cut."""
+    def truncate_log(self, step: int, done: tuple[int, int] | None = None) -> None:
+        """Takes from log.jsonl what came after ``step`` (records without a step stay), and a last line that was cut.
+
+        With ``done``, the epoch and its batches that have been used, what came after those goes too: a step that was left
+        out has no number of its own.
+        """
         path = self.path / LOG
         if not path.exists():
             return
@@ -110,12 +114,17 @@ class RunFolder:
             except ValueError:
                 continue
             at = record.get("step") or 0 if isinstance(record, dict) else None
-            if isinstance(at, int) and at <= step:
+            if isinstance(at, int) and at <= step and not (done is not None and _behind(record, done)):
                 kept.append(line)
         write_text(path, "".join(line + "\n" for line in kept))
 
     def _save(self) -> None:
         write_text(self.path / STATE, to_json(self.state, indent=2) + "\n")
+
+
+def _behind(record: Mapping[str, Any], done: tuple[int, int]) -> bool:
+    epoch, batch = record.get("epoch"), record.get("batch")
+    return isinstance(epoch, int) and isinstance(batch, int) and (epoch, batch) > done
 
 
 def now() -> str:

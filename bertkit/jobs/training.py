@@ -1,46 +1,42 @@
-"""The course of a training, the same for pretraining and fine-tuning: resume, steps, validation, checkpoints, the end.
+"""The course of a training, the same for pretraining and fine-tuning: resume, phases, steps, validation, the end.
 
 A job brings a model, a source of batches and a way to validate; this file decides when each of them is asked, and leaves
-the mathematics to :mod:`bertkit.training`.
+the mathematics to :mod:`bertkit.training` and what is kept on the disk to :mod:`bertkit.jobs.keeper`.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from bertkit.batches.loader import iterate
+from bertkit.batches.phases import PhasedSource
 from bertkit.batches.source import Position
-from bertkit.errors import CheckpointError
 from bertkit.jobs.console import Console, figure_rows
 from bertkit.jobs.fitting import cut_to, fitted, half, smaller
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.intervals import Due
+from bertkit.jobs.keeper import Keeper
 from bertkit.jobs.memory import Forecast, forecast
 from bertkit.jobs.report import TrainingReport
 from bertkit.jobs.start import CHECKPOINTS, Machine
-from bertkit.jobs.training_job import Figures, TrainingJob, check_identity
+from bertkit.jobs.training_job import Figures, TrainingJob
+from bertkit.jobs.validated import Validated
 from bertkit.notices import say
 from bertkit.settings.commands import Training
 from bertkit.training.budget import Budget, Clock
-from bertkit.training.checkpoint import Checkpoint, Checkpoints, space_needed, verify
+from bertkit.training.checkpoint import Checkpoint
 from bertkit.training.device import machine_differences, machine_facts, restore_scaler, scaler_state
-from bertkit.training.files import check_space, sync
 from bertkit.training.health import Health
 from bertkit.training.loop import Loop, OutOfMemory, prepare
 from bertkit.training.optimizer import make_optimizer
 from bertkit.training.report import StepReport, TrainState
 from bertkit.training.schedule import Schedule
 from bertkit.training.trackers import Trackers
-
-_SAVE_BYTES_PER_SECOND = 100e6  # a first guess of how long saving takes, until it has been seen
 
 
 @dataclass(kw_only=True)
@@ -62,7 +58,6 @@ class Course:
     folder: RunFolder
     machine: Machine
     checkpoint: Checkpoint | None
-    figures: Figures = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         accelerator, peers, settings = self.machine.accelerator, self.machine.peers, self.settings
@@ -70,21 +65,20 @@ class Course:
         self.optimizer = make_optimizer(self.model, settings.optimizer)
         self.state = TrainState()
         self.health = Health(reference=self.job.reference)
-        self.best: float | None = None
-        self.validated_at = -1
-        self.saved_at = -1
-        self.source = self.job.source
+        self.validated = Validated(primary=self.job.primary, lower_is_better=self.job.lower_is_better)
+        self.source = PhasedSource(self.job.sources)
         run = str(self.folder.state.get("run") or peers.share(uuid.uuid4().hex))
         if self.checkpoint is not None:
             self._restore(self.checkpoint)
         elif peers.main:
-            self.folder.record(run=run)
+            self.folder.record(run=run, identity=dict(self.job.identity))
         self.budget = Budget.of(
             steps=settings.budget.steps,
             epochs=settings.budget.epochs,
             minutes=settings.budget.max_minutes,
-            epoch_steps=self.job.source.steps,
+            epoch_steps=self.job.sources[0].steps,
         )
+        self.ends = self.budget.parts([phase.share for phase in self.job.phases] or [1.0])
         self.schedule = Schedule(
             peak=settings.optimizer.learning_rate,
             shape=settings.schedule.shape,
@@ -92,15 +86,29 @@ class Course:
             steps=self.budget.steps,
         )
         self.clock = Clock(self.state.seconds)
-        best_step = None if self.checkpoint is None else self.checkpoint.extra.get("best_step")
-        self.checkpoints = Checkpoints(
-            self.folder.path / CHECKPOINTS, run=run, keep=settings.run.keep_checkpoints, best=best_step
+        self.keeper = Keeper(
+            job=self.job,
+            model=self.model,
+            optimizer=self.optimizer,
+            folder=self.folder,
+            peers=peers,
+            clock=self.clock,
+            console=self.console,
+            run=run,
+            keep=settings.run.keep_checkpoints,
+            best=None if self.checkpoint is None else self.checkpoint.extra.get("best_step"),
+            saved_at=-1 if self.checkpoint is None else self.state.step,
         )
         self.save_due = Due.of(settings.run.save_every, self.state.seconds)
         self.eval_due = Due.of(self._eval_interval(), self.state.seconds)
 
+    @property
+    def done(self) -> Position:
+        """The batches that have been used."""
+        return Position(self.state.epoch, self.state.batch)
+
     def run(self) -> Figures:
-        """Trains to the end and leaves the finished model and its figures in the run folder.
+        """Trains to the end and leaves the finished model in the run folder; returns its figures.
 
         Raises:
             Stopped: A signal came in; a checkpoint was written (exit 130 or 143).
@@ -110,23 +118,35 @@ class Course:
         try:
             with self.console.stop.deferred(), self.console.progress("Training") as update:
                 self._train(update)
-                better = not self.state.signal and self.validated_at != self.state.step and self._validate()
+                better = not self.state.signal and self.validated.at != self.state.step and self._validate()
                 if self.state.signal:
                     self._stop()
-                if self.saved_at != self.state.step or better:
+                if self.keeper.saved_at != self.state.step or better:
                     self._save(best=better)
-                self.machine.peers.main_only(self._finish)
+                the_best = self.settings.run.keep_best
+                best = self.machine.peers.main_only(lambda: self.keeper.leave(self.state.step, the_best=the_best))
         finally:
             if self.report.trackers is not None:
                 self.report.trackers.close()
-        return self.figures
+        state = self.state
+        return (best or self.validated.figures) | {
+            "steps": state.step,
+            "tokens": state.tokens,
+            "train_seconds": round(state.seconds, 1),
+        }
 
     def _begin(self) -> None:
         peers, run = self.machine.peers, self.settings.run
         self.source = fitted(self.source, self._forecast(), self.machine)
-        peers.main_only(lambda: check_space(self.folder.path, 2 * space_needed(self.model)))
+        self.keeper.begin()
+        for number in self.budget.without_steps(self.ends):
+            say(
+                "empty-phase",
+                f"The phase {self.job.phases[number]} gets none of the {self.budget.steps:,} steps: it is left out.",
+            )
         if peers.main:
-            self.folder.truncate_log(self.state.step)
+            start = self.source.start(self.done)
+            self.folder.truncate_log(self.state.step, (start.epoch, start.batch))
         trackers = None
         if run.report_to and peers.main:
             self.machine.accelerator.project_configuration.set_directories(str(self.folder.path))
@@ -139,19 +159,16 @@ class Course:
             log=Due.of(run.log_every, self.state.seconds),
             writes=peers.main,
             smaller=self.job.smaller,
+            phases=self.job.phases,
         )
-        self.clock.expect("saving", 1.0 + 2 * space_needed(self.model) / _SAVE_BYTES_PER_SECOND)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        check_identity(checkpoint, self.job.identity, self.folder.path)
         self.state = checkpoint.restore(self.model, self.optimizer, self.job.model.moments_from_file)
         extra = checkpoint.extra
         self.health = Health.from_json(extra["health"])
-        self.best = extra.get("best")
-        self.figures = dict(extra.get("figures") or {})
-        self.validated_at = int(extra.get("validated_at", -1))
-        self.saved_at = self.state.step
+        self.validated.restore(extra)
         self.state.signal = 0
+        self.source = PhasedSource(self.job.sources, extra.get("phases_began") or (0,))
         restore_scaler(self.machine.accelerator, extra.get("scaler"))
         before = extra.get("machine", {})
         became, asked = before.get("micro_tokens"), self.source.micro_tokens
@@ -165,7 +182,7 @@ class Course:
         return {**machine_facts(self.machine.accelerator), "micro_tokens": self.source.micro_tokens}
 
     def _forecast(self) -> Forecast:
-        """The memory that the training is going to take."""
+        """The memory that the training is going to take, at its longest sequences."""
         return forecast(
             self.job.model.config,
             sum(each.numel() for each in self.model.parameters()),
@@ -188,36 +205,46 @@ class Course:
     def _train(self, update: Callable[..., None]) -> None:
         """Steps to the end; once, where memory runs out, goes on with micro-batches of half the size."""
         try:
-            return self._steps(update)
+            return self._phases(update)
         except OutOfMemory as error:
-            less = half(self.source, self.state, self.machine.peers)
+            less = half(self.source, self.source.start(self.done), self.machine.peers)
             if less < self.job.longest // 2:
                 raise
             words = str(error.message).rstrip(".")
         self.source = smaller(self.source, less, words)  # outside of the handler, which holds on to the tensors of the step
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
-        self._steps(update)
+        self._phases(update)
 
-    def _steps(self, update: Callable[..., None]) -> None:
-        peers, run = self.machine.peers, self.settings.run
+    def _phases(self, update: Callable[..., None]) -> None:
+        """One phase after another, from where the run stands."""
         loop = Loop(
             model=self.model,
             optimizer=self.optimizer,
             accelerator=self.machine.accelerator,
-            peers=peers,
+            peers=self.machine.peers,
             schedule=self.schedule,
             budget=self.budget,
             state=self.state,
             clock=self.clock,
-            seed=run.seed,
+            seed=self.settings.run.seed,
             max_grad_norm=self.settings.optimizer.max_grad_norm,
             signal=lambda: self.console.stop.number,
         )
-        start = Position(self.state.epoch, self.state.batch)
-        feed = iterate(self.source, start=start, rank=peers.rank, world=peers.world, workers=run.workers or 0)
+        while True:
+            self._steps(loop, update)
+            if not loop.passed:
+                return
+            self.source = self.source.changed(self.done)
+            self.report.change(self.state.step, self.source.start(self.done), self.source.phase)
+
+    def _steps(self, loop: Loop, update: Callable[..., None]) -> None:
+        """The steps of the phase that is on."""
+        peers, workers = self.machine.peers, self.settings.run.workers or 0
+        self.report.phase = self.source.phase
+        feed = iterate(self.source, start=self.source.start(self.done), rank=peers.rank, world=peers.world, workers=workers)
         try:
-            for report in loop.steps(feed):
+            for report in loop.steps(feed, self.ends[self.source.phase]):
                 if peers.main:
                     self.folder.made(CHECKPOINTS)
                 self.report.step(report, update)
@@ -257,15 +284,8 @@ class Course:
         if figures is None:  # a signal
             self.state.signal = max(self.machine.peers.gather_all(self.console.stop.number)) or 2
             return False
-        self.figures = figures
-        self.validated_at = self.state.step
-        value = figures.get(self.job.primary)
-        better = value is not None and (
-            self.best is None or (value < self.best if self.job.lower_is_better else value > self.best)
-        )
-        if better:
-            self.best = value
-        plain = {name: number for name, number in figures.items() if isinstance(number, (int, float)) or number is None}
+        better = self.validated.take(figures, self.state.step)
+        plain = self.validated.plain()
         self.report.record(
             {"step": self.state.step, **{f"valid_{name}": number for name, number in plain.items()}}, self.state.step
         )
@@ -274,35 +294,16 @@ class Course:
         return better
 
     def _save(self, *, best: bool = False) -> None:
-        """Writes a checkpoint, from the first process."""
-        self.state.seconds = self.clock.seconds()  # what was validated since the step counts too
-        best_step = self.state.step if best else self.checkpoints.best
+        """Writes a checkpoint."""
         extra = {
             "identity": dict(self.job.identity),
             "machine": self._facts(),
             "health": self.health.to_json(),
-            "best": self.best,
-            "best_step": best_step,
-            "figures": self.figures,
-            "validated_at": self.validated_at,
+            "phases_began": list(self.source.began),
             "scaler": scaler_state(self.machine.accelerator),
+            **self.validated.to_json(),
         }
-
-        def save() -> None:
-            self.checkpoints.save(
-                self.state,
-                self.model,
-                self.optimizer,
-                write_model=self.job.write_model,
-                extra=extra,
-                to_file=self.job.model.moments_to_file,
-                best=best,
-            )
-
-        with self.clock.during("saving"):
-            self.machine.peers.main_only(save)
-        self.checkpoints.best = best_step
-        self.saved_at = self.state.step
+        self.keeper.save(self.state, extra, best=best)
 
     def _stop(self) -> None:
         """Ends a run that a signal stopped, with a checkpoint.
@@ -310,45 +311,10 @@ class Course:
         Raises:
             Stopped: Always.
         """
-        if self.saved_at != self.state.step and self.state.step:
+        if self.keeper.saved_at != self.state.step and self.state.step:
             self._save()
         number = self.state.signal or self.console.stop.number
         self.console.stop.request(number)
         self.machine.peers.main_only(lambda: self.folder.finish("stopped"))
         where = f"a checkpoint of step {self.state.step:,} was written" if self.state.step else "before the first step"
         raise self.console.stop.error(f"Stopped: {where}.", hint="The same command again goes on.")
-
-    def _finish(self) -> None:
-        """Leaves the finished model and its figures in the run folder."""
-        chosen = self._chosen()
-        where = self.checkpoints.path(chosen)
-        if chosen != self.state.step:
-            self.console.say(f"The best model is the one of step {chosen:,}: the run folder holds it.")
-        for file in sorted(where.iterdir()):
-            if file.name not in ("manifest.json", "state.json", "training_state.safetensors"):
-                self.folder.made(file.name)
-                draft = self.folder.inside(f".{file.name}.tmp")
-                shutil.copyfile(file, draft)
-                sync(draft)
-                draft.replace(self.folder.inside(file.name))
-        if chosen != self.state.step:
-            self.figures = dict(self._figures_of(where) or self.figures)
-        self.figures |= {"steps": self.state.step, "tokens": self.state.tokens, "train_seconds": round(self.state.seconds, 1)}
-
-    def _chosen(self) -> int:
-        """The step whose model the run folder gets: the best one's, where that is asked for and still whole."""
-        best = self.checkpoints.best
-        if not self.settings.run.keep_best or best in (None, self.state.step):
-            return self.state.step
-        assert best is not None
-        try:
-            verify(self.checkpoints.path(best))
-        except CheckpointError as error:
-            say("checkpoint", f"The best model, of step {best:,}, is lost ({error.message}): the run folder holds the last one.")
-            return self.state.step
-        return best
-
-    @staticmethod
-    def _figures_of(checkpoint: Path) -> Figures | None:
-        state = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-        return dict(state["extra"].get("figures") or {}) or None

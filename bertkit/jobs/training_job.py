@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bertkit.batches.phases import Phase
 from bertkit.batches.source import BatchSource
 from bertkit.errors import FolderError
 from bertkit.jobs.folder import RunFolder
@@ -23,7 +24,7 @@ class TrainingJob:
 
     Attributes:
         model: With its weights (new, of ``--init-from``, or of the checkpoint that the run goes on from).
-        source: Batches.
+        sources: Batches, of each phase.
         write_model: Writes the model's and tokenizer's files into a folder.
         validate: Figures of the validation data, or None where a signal cut it short; called by every process alike.
         primary: The figure that decides which model is best.
@@ -33,12 +34,13 @@ class TrainingJob:
         reference: Unigram cross-entropy, for the run's health; None for tasks.
         smaller: A smaller command to offer.
         validations: How often to validate over the whole run where nothing is said.
+        phases: Lengths and shares of the phases; none: there is one.
         longest: Tokens of the longest sequence, for the forecast of memory.
         word_targets: Share of the tokens that are scored over the whole vocabulary, for the same.
     """
 
     model: TaskModel
-    source: BatchSource
+    sources: Sequence[BatchSource]
     write_model: Callable[[Path], None]
     validate: Callable[[], Figures | None]
     primary: str
@@ -48,6 +50,7 @@ class TrainingJob:
     reference: float | None = None
     smaller: str = ""
     validations: int = 5
+    phases: Sequence[Phase] = ()
     longest: int = 512
     word_targets: float = 0.0
 

@@ -13,6 +13,7 @@ from pydantic import Field, create_model
 
 from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
+from bertkit.batches.phases import Phases, phases_text
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.fields import Settings
 from bertkit.settings.parts import (
@@ -82,6 +83,9 @@ class PretrainSettings(Training):
     model: ModelSettings = Field(default_factory=ModelSettings)
     examples: ExampleSettings = Field(default_factory=ExampleSettings)
     masking: MaskingSettings = Field(default_factory=MaskingSettings)
+    phases: Phases = Field(
+        (), description="Lengths one after another, with their shares: 128:0.9,512:0.1; unset: one, examples.max_length."
+    )
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Pairs of settings that cannot both be right."""
@@ -92,6 +96,13 @@ class PretrainSettings(Training):
                 ("schedule.warmup",),
                 f"A warm-up of {warmup:g} steps has no length where the clock ends the training, as it does unless steps or "
                 "epochs are given: give it as a share, such as 0.1.",
+            )
+        longest = max((phase.max_length for phase in self.phases), default=None)
+        if longest is not None and "max_length" in self.examples.model_fields_set and self.examples.max_length != longest:
+            yield (
+                ("examples.max_length", "phases"),
+                f"The phases {phases_text(self.phases)} say how long sequences are, {longest} tokens at most: leave "
+                f"max_length ({self.examples.max_length}) away.",
             )
         if self.model.init_from is not None and self.model.size is not None:
             yield (

@@ -7,11 +7,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bertkit.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """The end of one part of a run; with neither set it ends with the run.
+
+    Attributes:
+        step: The optimizer step that is its last.
+        share: The share of the time that is spent when it ends.
+    """
+
+    step: int | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +62,25 @@ class Budget:
                 planned += math.ceil((epochs - whole) * epoch_steps(whole) - 1e-9)
             steps = planned if steps is None else min(steps, planned)
         return Budget(steps=steps, seconds=None if minutes is None else 60.0 * minutes)
+
+    def parts(self, shares: Sequence[float]) -> tuple[Until, ...]:
+        """The ends of parts with these shares, which come to 1: of the planned steps, or of the time where there are none.
+
+        They lie at the rounded shares of all that has gone before, so 0.9 and 0.1 of 15 steps are 14 and 1.
+        """
+        ends, before = [], 0.0
+        for share in shares[:-1]:
+            before += share
+            step = None if self.steps is None else math.floor(before * self.steps + 0.5 + 1e-9)
+            ends.append(Until(step=step, share=before if step is None else None))
+        return (*ends, Until())
+
+    def without_steps(self, ends: Sequence[Until]) -> list[int]:
+        """The numbers, from 0, of the parts of :meth:`parts` that rounding leaves no step of the planned ones."""
+        if self.steps is None:
+            return []
+        bounds = [0, *(end.step for end in ends if end.step is not None), self.steps]
+        return [number for number, (first, last) in enumerate(pairwise(bounds)) if first == last]
 
     def share(self, seconds: float, reserve: float = 0.0) -> float:
         """The share of the time that is spent, 0 … 1, where ``reserve`` seconds are kept for the end; 0 without a clock."""

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from bertkit.batches.source import Batch, Position
 from bertkit.errors import DivergedError, ResourceError
 from bertkit.randomness import torch_seed
-from bertkit.training.budget import Budget, Clock
+from bertkit.training.budget import Budget, Clock, Until
 from bertkit.training.optimizer import set_rate
 from bertkit.training.peers import Peers
 from bertkit.training.report import PartSum, StepReport, TrainState
@@ -65,6 +65,7 @@ class Loop:
         seed: Of the run, for dropout.
         max_grad_norm: Gradients are scaled down to this norm.
         signal: Says which signal (2, 15, or 0) has come in; asked once a step, and agreed on by all processes.
+        passed: The steps ended because their part of the run was over, not the run.
     """
 
     model: nn.Module
@@ -78,14 +79,18 @@ class Loop:
     seed: int = 0
     max_grad_norm: float = 1.0
     signal: Callable[[], int] = lambda: 0
+    passed: bool = field(default=False, init=False)
     _names: tuple[str, ...] = field(default=(), init=False)
     _last: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self._parameters = [each for each in self.model.parameters() if each.requires_grad]
 
-    def steps(self, feed: Iterator[tuple[Position, Sequence[Batch]]]) -> Iterator[StepReport]:
-        """Runs until the budget is spent, a signal comes in (``state.signal`` says which) or the feed ends.
+    def steps(self, feed: Iterator[tuple[Position, Sequence[Batch]]], until: Until = Until()) -> Iterator[StepReport]:
+        """Runs until the budget is spent, a signal comes in (``state.signal`` says which), the feed ends, or ``until`` is passed.
+
+        By the clock it is the first process's that decides for all. A batch that was asked for and not used any more is lost
+        to nobody: ``state`` does not count it.
 
         Raises:
             DivergedError: Ten steps in a row without a finite loss and gradient.
@@ -94,12 +99,19 @@ class Loop:
         """
         self.clock.start()
         self.state.signal = 0
+        self.passed = False
         while self.budget.steps is None or self.state.step < self.budget.steps:
+            if until.step is not None and self.state.step >= until.step:
+                self.passed = True
+                return
             found = next(feed, None)
             if found is None:
                 return
             agreed = self._agree(found[1])
             if agreed is None:
+                return
+            if until.share is not None and agreed.elapsed >= until.share:
+                self.passed = True
                 return
             report = self._step(found[0], found[1], agreed)
             yield report

@@ -98,8 +98,13 @@ class StepReport:
         return sum(part.mean for part in self.parts.values())
 
     def values(self) -> dict[str, float | int | None]:
-        """One line of log.jsonl; what is not finite is null."""
-        line: dict[str, float | int | None] = {"step": self.step, "epoch": self.epoch, "loss": _finite(self.loss)}
+        """One line of log.jsonl; what is not finite is null. A step that was left out says so."""
+        line: dict[str, float | int | None] = {
+            "step": self.step,
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "loss": _finite(self.loss),
+        }
         for name, part in self.parts.items():
             line[f"{name}_loss"] = _finite(part.mean) if part.count else None
             if part.correct is not None:
@@ -111,6 +116,7 @@ class StepReport:
             "seconds": round(self.total_seconds, 3),
             "tokens_per_second": round(self.tokens / self.seconds, 1) if self.seconds > 0 else None,
             "skipped": self.skipped,
+            **({} if self.applied else {"left_out": True}),
         }
 
 

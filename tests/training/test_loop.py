@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 from toy_training import Toy, ToyBatch, ToyRun, ToySource, batch_of
 
+from bertkit.batches.loader import iterate
 from bertkit.batches.source import Position
 from bertkit.errors import DivergedError
 from bertkit.tasks.losses import LossPart, LossParts
-from bertkit.training.budget import Budget, Clock
+from bertkit.training.budget import Budget, Clock, Until
 from bertkit.training.loop import OutOfMemory
 
 
@@ -321,3 +324,56 @@ def test_epochs_become_steps() -> None:
     assert Budget.of(epochs=3, epoch_steps=source.steps).steps == 12
     assert Budget.of(epochs=1.5, epoch_steps=source.steps).steps == 6
     assert Budget.of(epochs=3, steps=7, epoch_steps=source.steps).steps == 7
+
+
+def test_parts_of_a_budget_end_at_rounded_shares_of_all_before() -> None:
+    assert Budget(steps=1000).parts([0.9, 0.1]) == (Until(step=900), Until())
+    assert Budget(steps=15).parts([0.1, 0.1, 0.8]) == (Until(step=2), Until(step=3), Until())  # 1.5 and 3.0
+    assert Budget(steps=15, seconds=60.0).parts([0.9, 0.1]) == (Until(step=14), Until())
+    assert Budget(seconds=60.0).parts([0.7, 0.2, 0.1]) == (Until(share=0.7), Until(share=pytest.approx(0.9)), Until())
+    assert Budget(steps=10).parts([1.0]) == (Until(),)
+    assert Budget(steps=2).without_steps(Budget(steps=2).parts([0.9, 0.1])) == [1]
+    assert Budget(steps=3).without_steps(Budget(steps=3).parts([0.1, 0.2, 0.7])) == [0]
+    assert Budget(steps=10).without_steps(Budget(steps=10).parts([0.9, 0.1])) == []
+
+
+@given(st.integers(1, 10**6), st.lists(st.integers(1, 100), min_size=1, max_size=6))
+def test_parts_of_steps_lie_within_half_a_step_of_their_shares(steps: int, weights: list[int]) -> None:
+    shares = [weight / sum(weights) for weight in weights]
+    ends = [end.step for end in Budget(steps=steps).parts(shares)[:-1]]
+    assert ends == sorted(end for end in ends if end is not None)
+    for number, end in enumerate(ends, start=1):
+        assert end is not None
+        assert abs(end - steps * sum(weights[:number]) / sum(weights)) <= 0.5 + 1e-6
+
+
+def test_a_part_ends_behind_its_last_step_and_the_next_goes_on(tmp_path: Path) -> None:
+    run = toy_run(tmp_path, steps=7)
+    source = run.source
+    for until, expected in ((Until(step=3), [1, 2, 3]), (Until(step=3), []), (Until(), [4, 5, 6, 7])):
+        feed = iterate(source, start=Position(run.loop.state.epoch, run.loop.state.batch))
+        assert [report.step for report in run.loop.steps(feed, until)] == expected
+        feed.close()
+        assert run.loop.passed == (until.step is not None)
+
+
+def test_a_part_of_the_time_ends_without_using_up_the_batch_that_was_asked_for(tmp_path: Path) -> None:
+    now = [0.0]
+    run = toy_run(tmp_path, seconds=100.0, warmup=0.1)
+    run.loop.clock = Clock(0.0, now=lambda: now[0])
+    run.loop.model = model = Scaled()
+    run.loop._parameters = list(model.parameters())
+    run.loop.optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+
+    def feed(first: int) -> Iterator[Any]:
+        for index in range(first, 1000):
+            yield Position(0, index + 1), [Slow((1.0,), now)]
+
+    early = list(run.loop.steps(feed(0), Until(share=0.4)))
+    assert run.loop.passed
+    assert 38 <= len(early) <= 41
+    assert run.loop.state.batch == len(early)
+    late = list(run.loop.steps(feed(len(early)), Until()))
+    assert not run.loop.passed
+    assert run.loop.state.batch == len(early) + len(late) == run.loop.state.step
+    assert 98 <= run.loop.state.step <= 100
