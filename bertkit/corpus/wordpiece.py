@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,38 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from bertkit.corpus.bulk import BulkEncoder, Encoded
+from bertkit.corpus.pieces import Ids
 from bertkit.corpus.tokenizer_files import tokenizer_config_json, tokenizer_json
 from bertkit.corpus.vocabulary import MAX_WORD, SPECIALS, Flags, read_vocabulary
 from bertkit.errors import ModelError
-
-Ids = NDArray[np.int32]
 
 WORDPIECE_VERSION = 1
 """Raised whenever the same vocabulary, flags and text would give other ids: stores of before are then built anew."""
 
 _UNUSED = re.compile(r"\[unused\d+\]")
-_HAN = re.compile(r"[\u4e00-\u9fff]")
-_RUNS = re.compile(r"[\u4e00-\u9fff]|[^ \u4e00-\u9fff]+")
-_ENCODED_AT_ONCE = 4096
-_REMEMBERED_CHUNKS = 400_000  # some 60 MB
-_REMEMBERED_LENGTH = 24  # characters; longer chunks seldom come again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoded:
-    """The ids of several texts.
-
-    Attributes:
-        ids: ``[n]`` int32, all texts end to end.
-        ends: ``[texts]`` int64: the first ``ends[0]`` ids are the first text's, those up to ``ends[1]`` the second's.
-        chinese: ``[n]`` bool, or None where it was not asked for: the token is one Chinese character (U+4E00–U+9FFF), which
-            is a word of its own. Each such character of the texts has exactly one such token, in order; none has one where
-            the tokenizer does not part Chinese characters (``tokenize_chinese_chars``).
-    """
-
-    ids: Ids
-    ends: NDArray[np.int64]
-    chinese: NDArray[np.bool_] | None = None
 
 
 class WordPiece:
@@ -80,7 +57,6 @@ class WordPiece:
         for token in SPECIALS[:4]:
             if token not in self._ids:
                 raise missing_special(token, self.vocabulary, where)
-        self._chunks: dict[str, bytes] = {}
 
     def __repr__(self) -> str:
         return f"WordPiece({self.size:,} tokens, {'un' if self.lowercase else ''}cased)"
@@ -103,6 +79,10 @@ class WordPiece:
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         tokenizer.decoder = decoders.WordPiece(prefix="##", cleanup=True)
         return tokenizer
+
+    @cached_property
+    def _bulk(self) -> BulkEncoder:
+        return BulkEncoder(self._tokenizer, self._ids, self.size, self.unk_id, self.flags)
 
     @property
     def pad_id(self) -> int:
@@ -177,40 +157,7 @@ class WordPiece:
             texts: Any text; one of nothing visible gives no id.
             chinese: Also mark the tokens that are one Chinese character.
         """
-        # WordPiece is a function of each run between spaces, and most runs come again: a table of them is some
-        # five times faster than the tokenizer itself, and exact (no rule of BERT's looks across a space, nor across
-        # a Chinese character where those are words).
-        table = self._chunks
-        chunked = [self._cut(text) for text in texts]
-        new = {chunk for chunks in chunked for chunk in chunks if chunk not in table}
-        order = list(new)
-        for start in range(0, len(order), _ENCODED_AT_ONCE):
-            some = order[start : start + _ENCODED_AT_ONCE]
-            for chunk, encoding in zip(some, self._tokenizer.encode_batch_fast(some, add_special_tokens=False), strict=True):
-                table[chunk] = np.array(encoding.ids, dtype=np.int32).tobytes()
-        found = [b"".join(map(table.__getitem__, chunks)) for chunks in chunked]
-        ids = np.frombuffer(b"".join(found), dtype=np.int32)
-        ends = np.cumsum(np.fromiter(map(len, found), dtype=np.int64, count=len(found)) // ids.itemsize)
-        marks = self._chinese_marks(chunked, len(ids)) if chinese else None
-        for chunk in order:
-            if len(chunk) > _REMEMBERED_LENGTH:
-                del table[chunk]
-        if len(table) > _REMEMBERED_CHUNKS:
-            table.clear()
-        return Encoded(ids=ids, ends=ends, chinese=marks)
-
-    def _chinese_marks(self, chunked: list[list[str]], tokens: int) -> NDArray[np.bool_]:
-        marks = np.zeros(tokens, dtype=np.bool_)
-        if self.tokenize_chinese_chars:
-            chunks = [chunk for chunks in chunked for chunk in chunks]
-            ends = np.cumsum([len(self._chunks[chunk]) // 4 for chunk in chunks], dtype=np.int64)
-            marks[ends[[bool(_HAN.fullmatch(chunk)) for chunk in chunks]] - 1] = True
-        return marks
-
-    def _cut(self, text: str) -> list[str]:
-        if self.tokenize_chinese_chars and not text.isascii() and _HAN.search(text):
-            return _RUNS.findall(text)
-        return text.split(" ")
+        return self._bulk.encode(texts, chinese=chinese)
 
     def encode_with_offsets(self, texts: Sequence[str]) -> list[tuple[Ids, Ids]]:
         """For each text its ids ``[n]`` and the characters of the raw text that each covers, ``[n, 2]`` (start, end), int32."""

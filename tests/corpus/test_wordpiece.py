@@ -221,16 +221,6 @@ def test_facts_of_the_vocabulary() -> None:
     assert (wordpiece.pad_id, wordpiece.unk_id, wordpiece.cls_id, wordpiece.sep_id, wordpiece.mask_id) == (0, 1, 2, 3, 4)
 
 
-def test_the_table_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertkit.corpus.wordpiece._REMEMBERED_CHUNKS", 5)
-    wordpiece = WordPiece(SMALL, Flags(lowercase=True))
-    rng = random.Random(0)
-    for _ in range(30):
-        text = " ".join("".join(rng.choices("abc,", k=rng.choice([1, 2, 30]))) for _ in range(6))
-        assert wordpiece.encode([text])[0].tolist() == wordpiece.encode_with_offsets([text])[0][0].tolist()
-        assert len(wordpiece._chunks) <= 5
-
-
 def test_pickled_and_fingerprint() -> None:
     wordpiece = make("a", "b")
     again = pickle.loads(pickle.dumps(wordpiece))
