@@ -40,6 +40,11 @@ MlmProbability = Annotated[
     float | None, flags.flag("--mlm-probability", help="Share of the tokens to predict.", panel="Training", metavar="X")
 ]
 
+Masking = Annotated[
+    str | None,
+    flags.flag("--masking", help="What is masked together: pieces, words or spans.", panel="Training", metavar="token|word|span"),
+]
+
 
 def pretrain(
     corpus: Corpus = None,
@@ -55,6 +60,7 @@ def pretrain(
     max_length: flags.MaxLength = None,
     phases: Phases = None,
     mlm_probability: MlmProbability = None,
+    masking: Masking = None,
     learning_rate: flags.LearningRate = None,
     warmup: flags.Warmup = None,
     batch_size: flags.BatchSize = None,

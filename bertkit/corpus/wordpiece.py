@@ -121,6 +121,11 @@ class WordPiece:
         return np.array([token.startswith("##") for token in self.vocabulary], dtype=np.bool_)
 
     @cached_property
+    def chinese(self) -> NDArray[np.bool_]:
+        """``[V]`` bool: the piece is one Chinese character (U+4E00–U+9FFF)."""
+        return np.array([_HAN.fullmatch(token) is not None for token in self.vocabulary], dtype=np.bool_)
+
+    @cached_property
     def special(self) -> NDArray[np.bool_]:
         """``[V]`` bool: one of the five special tokens."""
         out = np.zeros(self.size, dtype=np.bool_)
