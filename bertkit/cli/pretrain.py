@@ -33,7 +33,7 @@ Phases = Annotated[
         "--phases",
         help="Lengths one after another, with their shares: 128:0.9,512:0.1.",
         panel="Training",
-        metavar="LENGTH:SHARE,…",
+        metavar="LENGTH:SHARE,...",
     ),
 ]
 MlmProbability = Annotated[
