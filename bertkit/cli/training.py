@@ -62,7 +62,6 @@ PRETRAINING = {
     "max_length": ("examples.max_length", "--max-length"),
     "phases": ("phases", "--phases"),
     "mlm_probability": ("masking.probability", "--mlm-probability"),
-    "masking": ("masking.kind", "--masking"),
 }
 
 

@@ -1,10 +1,9 @@
-"""Text files in, token stores out: one pass, kept in a cache under a fingerprint of everything that decides the result.
+"""Text in, a token store out: one pass by any number of processes, gone on with where a build was stopped.
 
-    CACHE/FINGERPRINT/train/   a store
-                      valid/   the held-out documents, where some are
-                      report.json
+    CACHE/FINGERPRINT/            a store, kept under a fingerprint of everything that decides it
+    CACHE/.building-FINGERPRINT/  one in the making, or whose build was stopped: the next build goes on with it
 
-A folder gets its final name by one rename, when all of it is on disk.
+A store gets its name by one rename, when all of it is on disk. One process works on it at a time; others wait.
 """
 
 from __future__ import annotations
@@ -15,262 +14,255 @@ import json
 import os
 import shutil
 import socket
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bertkit.corpus.documents import READER_VERSION, CorpusSettings, Progress, ReadReport
-from bertkit.corpus.hold_out import HeldOut, copy_documents, held_out_documents
-from bertkit.corpus.passes import Pass, encode_corpus
+from bertkit.corpus.chinese import Segmenter
+from bertkit.corpus.documents import READER_VERSION, CorpusSettings, Progress
+from bertkit.corpus.lock import only_one
+from bertkit.corpus.making import Task, clear, has_point, make
+from bertkit.corpus.report import BuildReport, say_report
 from bertkit.corpus.sentences import SENTENCES_VERSION
 from bertkit.corpus.sources import Corpus
-from bertkit.corpus.store import STORE_FORMAT, TokenStore
+from bertkit.corpus.store import TokenStore
+from bertkit.corpus.store_files import STORE_FORMAT, is_store
 from bertkit.corpus.wordpiece import WORDPIECE_VERSION, WordPiece
-from bertkit.corpus.writer import StoreWriter, flush_folder, write_json
-from bertkit.errors import BertkitError, DataError, ResourceError
+from bertkit.corpus.writer import flush_folder
+from bertkit.errors import BertkitError, DataError, FolderError, ResourceError, SettingsError
 from bertkit.notices import say
 
-BUILD_VERSION = 1
+BUILD_VERSION = 2
 """Raised whenever the same lines and tokens would be parted otherwise: stores of before are then built anew."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildReport:
-    """What a build read and made.
-
-    Attributes:
-        files: Files read.
-        bytes: Bytes read.
-        lines: Lines that are not blank.
-        replacements: Bytes that became U+FFFD.
-        longest_line: Characters of the longest line.
-        documents: Documents with at least one token.
-        dropped_documents: Documents without one, left out.
-        one_sentence_documents: Documents of one sentence.
-        duplicate_documents: Documents whose text stood before.
-        duplicate_lines: Lines that stood before.
-        sentences: Sentences.
-        tokens: Tokens.
-        unknown_tokens: Tokens that are ``[UNK]``.
-        unparted_files: Files of two lines or more without a blank line between them.
-        train_documents: Documents to train on.
-        valid_documents: Documents held out.
-        reused: The stores were there already.
-    """
-
-    files: int
-    bytes: int
-    lines: int
-    replacements: int
-    longest_line: int
-    documents: int
-    dropped_documents: int
-    one_sentence_documents: int
-    duplicate_documents: int
-    duplicate_lines: int
-    sentences: int
-    tokens: int
-    unknown_tokens: int
-    unparted_files: int
-    train_documents: int
-    valid_documents: int
-    reused: bool
-
-    def as_dict(self) -> dict[str, int | bool]:
-        """The counts by name."""
-        return asdict(self)
+_NAMES = 20  # of sources that a store remembers
 
 
-def build_stores(
+def build_store(
     corpus: Corpus,
     wordpiece: WordPiece,
     settings: CorpusSettings,
     *,
-    cache: Path,
-    held_out: HeldOut | None = None,
+    cache: Path | None = None,
+    folder: Path | None = None,
+    workers: int = 0,
+    words: Segmenter | None = None,
+    shard: tuple[int, int] | None = None,
     progress: Progress | None = None,
-) -> tuple[TokenStore, TokenStore | None, BuildReport]:
-    """The stores of a corpus: built, or taken from the cache where nothing that decides them has changed.
+) -> tuple[TokenStore, BuildReport]:
+    """The store of a text: built, gone on with, or taken as it is where nothing that decides it has changed.
 
     Args:
         corpus: The text (:func:`bertkit.corpus.documents.open_corpus`).
         wordpiece: The tokenizer.
-        settings: What parts documents, and what a bad byte does.
-        cache: The folder of stores, made where it is not there.
-        held_out: How many documents are held out for validation; None: none.
+        settings: What parts documents, what a bad byte does, what is done with duplicates.
+        cache: The folder of stores, made where it is not there; the store's own is named by its fingerprint …
+        folder: … or the store's own folder. One of the two is given.
+        workers: Processes that make ids beside this one, which reads and writes; 0: this one does all. The bytes of the
+            store do not depend on them.
+        words: Finds Chinese words, whose boundaries are then stored.
+        shard: ``(i, n)``, i from 1 to n: only every n-th group of whole documents, beginning with the i-th.
         progress: Told bytes done and bytes in all.
-
-    Returns:
-        The store to train on; the held-out one (None where none was asked for, or the text has too little); the report.
 
     Raises:
         DataError: A bad byte, or no document with a token.
-        MissingError: A file cannot be read.
-        ResourceError: The disk is full.
+        MissingError: A source cannot be read.
+        FolderError: ``folder`` holds something else, or another store.
+        SettingsError: There is no such shard.
+        ResourceError: The disk is full, a worker died, or the store cannot be written.
     """
-    key = fingerprint(corpus, wordpiece, settings, held_out, progress)
-    place = cache / key[:32]
-    found = _reuse(place, key)
-    if found is None:
-        _build(corpus, wordpiece, settings, place, key, held_out, progress)
-        train, valid, report = _open(place, key)
-        found = train, valid, replace(report, reused=False)
-    train, valid, report = found
-    _say_report(report, settings, held_out)
-    return train, valid, report
+    if shard is not None and not 1 <= shard[0] <= shard[1]:
+        raise SettingsError(
+            f"There is no shard {shard[0]} of {shard[1]}: they are counted from 1 to {max(1, shard[1])}.", where="shard"
+        )
+    place = _Place(cache, folder, _Keys(corpus, wordpiece, settings, words, shard))
+    task = Task(
+        corpus=corpus,
+        wordpiece=wordpiece,
+        settings=settings,
+        segmenter=words,
+        shard=shard,
+        workers=workers,
+        progress=progress,
+    )
+    with _disk(corpus):
+        store, reused = place.found(), True
+        if store is None:
+            store, reused = place.made(task)
+    report = BuildReport.of_store(store, reused=reused)
+    say_report(report, settings)
+    return store, report
 
 
-def fingerprint(
-    corpus: Corpus,
-    wordpiece: WordPiece,
-    settings: CorpusSettings,
-    held_out: HeldOut | None,
-    progress: Progress | None = None,
-) -> str:
-    """Hex digest of the sources' content in order, the tokenizer, the settings and the versions of all rules; of no name."""
-    digests = corpus.digests(progress)
-    versions = (STORE_FORMAT, READER_VERSION, SENTENCES_VERSION, WORDPIECE_VERSION, BUILD_VERSION)
-    facts = [digests, wordpiece.fingerprint, settings.model_dump(), asdict(held_out) if held_out else None, versions]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+class _Keys:
+    """What decides a store. Of a pipe it is known only when all is read."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        wordpiece: WordPiece,
+        settings: CorpusSettings,
+        words: Segmenter | None,
+        shard: tuple[int, int] | None,
+    ) -> None:
+        self.corpus, self.shard = corpus, shard
+        versions = (STORE_FORMAT, READER_VERSION, SENTENCES_VERSION, WORDPIECE_VERSION, BUILD_VERSION)
+        rules = settings.model_dump(mode="json", exclude={"words"})
+        self._rest = [wordpiece.fingerprint, rules, words.fingerprint if words else None, versions]
+        self._digests: list[str] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of the content in order, the tokenizer, the settings and the versions of all rules; not of any name."""
+        return self._of(self.shard)
+
+    def facts(self) -> dict[str, Any]:
+        """What store.json says of it."""
+        names = [source.name for source in self.corpus.sources[:_NAMES]]
+        facts: dict[str, Any] = {"fingerprint": self.fingerprint, "sources": names}
+        return facts if self.shard is None else {**facts, "shard": list(self.shard), "whole": self._of(None)}
+
+    def _of(self, shard: tuple[int, int] | None) -> str:
+        if self._digests is None:
+            self._digests = self.corpus.digests()
+        return hashlib.sha256(json.dumps([self._digests, shard, *self._rest], sort_keys=True).encode()).hexdigest()
 
 
-def _reuse(place: Path, key: str) -> tuple[TokenStore, TokenStore | None, BuildReport] | None:
-    if not place.exists():
-        return None
-    try:
-        return _open(place, key)
-    except BertkitError as error:
-        say("store-damaged", f"{error.message} ({place}) It is built anew.")
-        shutil.rmtree(place)
-        return None
+class _Place:
+    """Where a store is, or will be, and where it is made."""
 
+    def __init__(self, cache: Path | None, folder: Path | None, keys: _Keys) -> None:
+        if (cache is None) == (folder is None):
+            raise ValueError("give either the cache or the store's own folder")
+        self._keys = keys
+        self._named = folder
+        self._parent = folder.parent if folder is not None else cache
+        self._once = keys.corpus.once
 
-def _open(place: Path, key: str) -> tuple[TokenStore, TokenStore | None, BuildReport]:
-    try:
-        raw = json.loads((place / "report.json").read_bytes())
-        report = BuildReport(**raw["report"])
-        if raw["fingerprint"] != key or {type(v) for v in raw["report"].values()} - {int, bool}:
-            raise ValueError("another fingerprint")
-    except (OSError, ValueError, TypeError, KeyError):
-        raise DataError("The report of a token store is damaged.", where=str(place)) from None
-    train = TokenStore.open(place / "train")
-    return train, TokenStore.open(place / "valid") if report.valid_documents else None, report
+    @property
+    def _folder(self) -> Path:
+        assert self._parent is not None
+        return self._named or self._parent / self._keys.fingerprint[:32]
 
+    def found(self) -> TokenStore | None:
+        """The store that is there already; None where there is none.
 
-def _build(
-    corpus: Corpus,
-    wordpiece: WordPiece,
-    settings: CorpusSettings,
-    place: Path,
-    key: str,
-    held_out: HeldOut | None,
-    progress: Progress | None,
-) -> None:
-    work = place.parent / f".building-{place.name}-{socket.gethostname()}-{os.getpid()}"
-    try:
-        _remove_stale(place.parent)
-        work.mkdir(parents=True)
-        _write(corpus, wordpiece, settings, work, key, held_out, progress)
-        flush_folder(work)
+        Raises:
+            FolderError: The folder that was named holds something else.
+        """
+        if self._once:  # what it will hold nobody knows yet
+            if self._named is not None and _filled(self._named):
+                raise FolderError(f"{self._named} is there already.", where=str(self._named), hint="Name another folder.")
+            return None
+        folder = self._folder
+        if not _filled(folder):
+            return None
+        if self._named is not None and not is_store(folder):
+            raise FolderError(f"{folder} holds other files.", where=str(folder), hint="Name another folder.")
         try:
-            work.rename(place)
-        except OSError:
-            if not place.exists():  # else another process was first, with the same stores
-                raise
-        flush_folder(place.parent)
+            store = TokenStore.open(folder)
+        except BertkitError as error:
+            say("store-damaged", f"{error.message} ({folder}) It is built anew.")
+            shutil.rmtree(folder)
+            return None
+        if store.fingerprint == self._keys.fingerprint:
+            _touch(folder)
+            return store
+        if self._named is not None:
+            raise FolderError(
+                f"{folder} holds the store of another text, tokenizer or settings.",
+                where=str(folder),
+                hint=f"Name another folder, or remove this one: rm -r {folder}",
+            )
+        say("store-damaged", f"{folder} holds another store than its name says. It is built anew.")
+        shutil.rmtree(folder)
+        return None
+
+    def made(self, task: Task) -> tuple[TokenStore, bool]:
+        """Makes the store; or waits for the one who does, and then True stands beside it."""
+        assert self._parent is not None
+        self._parent.mkdir(parents=True, exist_ok=True)
+        apart = f"-{socket.gethostname()}-{os.getpid()}"
+        if self._once:
+            return self._make(self._parent / f".building-stdin{apart}", task, lasting=False), False
+        work = self._parent / f".building-{self._folder.name}"
+        with only_one(self._parent / f"{work.name}.lock", "builds this token store") as alone:
+            store = self.found()
+            if store is not None:
+                return store, True
+            if not alone:
+                work = work.with_name(work.name + apart)
+            return self._make(work, task, lasting=alone), False
+
+    def _make(self, work: Path, task: Task, *, lasting: bool) -> TokenStore:
+        name = work.name if self._once else self._keys.fingerprint
+        with _kept(work, lasting):
+            if not _is_whole(work, name):
+                make(work, task, keys=self._keys.facts, name=name)
+            clear(work)
+            flush_folder(work)
+            folder = self._folder
+            try:
+                if folder.is_dir() and not any(folder.iterdir()):
+                    folder.rmdir()
+                work.rename(folder)
+            except OSError:
+                if not is_store(folder):  # else another process was first, with the same store
+                    raise
+                shutil.rmtree(work)
+            flush_folder(folder.parent)
+        return TokenStore.open(folder)
+
+
+@contextmanager
+def _kept(work: Path, lasting: bool) -> Iterator[None]:
+    """Removes what is left of a build that cannot be gone on with: another text would be needed, or there is no point yet."""
+    try:
+        yield
+    except BaseException as error:
+        if not lasting or isinstance(error, DataError) or not has_point(work):
+            shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def _is_whole(work: Path, key: str) -> bool:
+    """Whether a build was stopped when only the name was missing."""
+    try:
+        return TokenStore.open(work, checksums=True).fingerprint == key
+    except BertkitError:
+        return False
+
+
+def _filled(folder: Path) -> bool:
+    return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+
+
+def _touch(folder: Path) -> None:
+    """Leaves the time of the last use on the folder, where it may be written."""
+    try:
+        os.utime(folder)
+    except OSError:
+        return
+
+
+@contextmanager
+def _disk(corpus: Corpus) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            size = "of unknown size" if corpus.bytes is None else f"of {corpus.bytes:,} bytes"
             raise ResourceError(
-                f"The disk is full: a token store takes about as many bytes as its text ({_size(corpus)}).",
-                where=str(place.parent),
-                hint="Make room, or name another folder.",
+                f"The disk is full: a token store takes about half as many bytes as its text ({size}).",
+                where=str(error.filename) if error.filename else None,
+                hint="Make room and start the same command again, which goes on, or name another folder with BERTKIT_CACHE.",
             ) from error
         raise ResourceError(
             f"The token store cannot be written: {error.strerror}.",
-            where=str(error.filename or place),
+            where=str(error.filename) if error.filename else None,
             hint="BERTKIT_CACHE names another folder for it.",
         ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
-def _size(corpus: Corpus) -> str:
-    return "of unknown size" if corpus.bytes is None else f"{corpus.bytes:,}"
-
-
-def _remove_stale(cache: Path) -> None:
-    """Removes what a killed build of this machine has left: its process is gone."""
-    if os.name == "nt":  # os.kill(pid, 0) would end the process there
-        return
-    for left in cache.glob(f".building-*-{socket.gethostname()}-*"):
-        process = int(left.name.rpartition("-")[2])
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            shutil.rmtree(left, ignore_errors=True)
-        except OSError:
-            continue
-
-
-def _write(
-    corpus: Corpus,
-    wordpiece: WordPiece,
-    settings: CorpusSettings,
-    work: Path,
-    key: str,
-    held_out: HeldOut | None,
-    progress: Progress | None,
-) -> None:
-    reading = ReadReport()
-    with StoreWriter(work / "train", wordpiece.size) as writer:
-        done = encode_corpus(corpus, wordpiece, settings, writer, reading, progress)
-        if not done.documents:
-            raise DataError(f"The corpus has no document with a token ({reading.lines} lines read).", where=corpus.name)
-        writer.finish(f"{key}-train")
-    out = held_out_documents(done.document_hashes, held_out) if held_out else None
-    if out is not None and out.any():
-        (work / "train").rename(work / "all")
-        everything = TokenStore.open(work / "all")
-        copy_documents(everything, ~out, work / "train", f"{key}-train")
-        copy_documents(everything, out, work / "valid", f"{key}-valid")
-        del everything
-        shutil.rmtree(work / "all")
-    kept_out = int(out.sum()) if out is not None else 0
-    report = _report(reading, done, kept_out)
-    write_json(work / "report.json", {"fingerprint": key, "report": {**report.as_dict(), "reused": True}})
-
-
-def _report(reading: ReadReport, done: Pass, kept_out: int) -> BuildReport:
-    read: dict[str, Any] = {name: getattr(reading, name) for name in ("files", "bytes", "lines", "replacements", "longest_line")}
-    made = {name: getattr(done, name) for name in (field.name for field in fields(Pass)) if name in BuildReport.__slots__}
-    return BuildReport(
-        **{**read, **made},
-        unparted_files=len(reading.unparted),
-        train_documents=done.documents - kept_out,
-        valid_documents=kept_out,
-        reused=False,
-    )
-
-
-def _say_report(report: BuildReport, settings: CorpusSettings, held_out: HeldOut | None) -> None:
-    if report.dropped_documents:
-        say("dropped-documents", f"{report.dropped_documents:,} documents without any token were left out.")
-    if report.replacements:
-        say("replacements", f"{report.replacements:,} bytes were not UTF-8 and became U+FFFD.")
-    if report.unparted_files and settings.documents == "blank":
-        say(
-            "no-blank-line",
-            f"{report.unparted_files} of {report.files} files hold no blank line, so each is one document. "
-            "Where every line is a document, give --documents line.",
-        )
-    if report.duplicate_documents:
-        say(
-            "duplicate-documents", f"{report.duplicate_documents:,} of {report.documents:,} documents stand in the corpus before."
-        )
-    if report.duplicate_lines:
-        say("duplicate-lines", f"{report.duplicate_lines:,} of {report.lines:,} lines stand in the corpus before.")
-    if held_out and not report.valid_documents:
-        say("nothing-held-out", "The corpus has a single text, so no document could be held out for validation.")
-
-
-__all__ = ["BuildReport", "HeldOut", "build_stores", "fingerprint"]
+__all__ = ["BUILD_VERSION", "BuildReport", "build_store"]

@@ -46,6 +46,9 @@ class CorpusSettings(Settings):
         description="Chinese words, which whole-word masking takes together: a file of `word<TAB>frequency` lines or of words, "
         "or jieba or rjieba; unset: each character is a word.",
     )
+    dedup: Literal["none", "exact"] = Field(
+        default="none", description="Documents whose text stood before are kept and counted, or left out of the token store."
+    )
 
 
 @dataclass(slots=True, kw_only=True)

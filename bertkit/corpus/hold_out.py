@@ -1,17 +1,14 @@
-"""Which documents are held out for validation, and the copying of some of a store's documents into another."""
+"""Which documents are held out for validation: a view of a store, chosen by the hashes of its documents."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.corpus.store import TokenStore
-from bertkit.corpus.writer import StoreWriter
-
-_RUN = 4096  # documents copied at once
+_AT_ONCE = 1 << 20  # documents looked at in one go
+_HASHES = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,49 +20,42 @@ class HeldOut:
     most: int = 2000
 
 
-def held_out_documents(hashes: NDArray[np.uint64], held_out: HeldOut) -> NDArray[np.bool_]:
-    """``[documents]`` bool: held out, by the hash of the text, so that equal texts lie on one side, whatever their order.
+def held_out_documents(hashes: NDArray[np.uint64], held_out: HeldOut) -> NDArray[np.int64]:
+    """Indices of the documents that are held out, rising: by the hash of the text, whatever their order.
 
-    Texts are taken by rising hash until their documents are enough; one that would pass that count (a text repeated
-    very often would fill the held-out part with copies of itself) is passed over. Where that leaves nothing, it is the
-    rarest text; a corpus of a single text holds nothing out.
+    Texts are taken by rising hash until their documents are enough, equal texts together; one that would pass that count
+    (a text repeated very often would fill the held-out part with copies of itself) is passed over. Where that leaves
+    nothing, it is the rarest text; a corpus of a single text holds nothing out. Memory holds a few times what is held out,
+    unless most texts are equal.
     """
     total = len(hashes)
     wanted = min(max(round(held_out.share * total), held_out.least), held_out.most, total - 1)
-    texts, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    chosen = np.zeros(len(texts), dtype=np.bool_)
-    taken = 0
-    for index, count in enumerate(counts.tolist()):
-        if taken + count <= wanted:
-            chosen[index] = True
-            taken += count
-    if not taken and len(texts) > 1:
-        chosen[counts.argmin()] = True
-    return chosen[inverse]
+    bound = min(_HASHES, _HASHES * (2 * max(wanted, 0) + 64) // max(1, total))
+    while True:  # hashes are spread evenly, so the smallest are below a bound that is known beforehand
+        texts, counts = np.unique(_below(hashes, bound), return_counts=True)
+        taken = _taken(counts, wanted)
+        if bound == _HASHES or int(counts[taken].sum()) == wanted:
+            break
+        bound = min(_HASHES, 8 * bound)
+    chosen = texts[taken]
+    if not len(chosen) and len(texts) > 1:
+        chosen = texts[[counts.argmin()]]
+    parts = [np.flatnonzero(np.isin(hashes[at : at + _AT_ONCE], chosen)) + at for at in range(0, total, _AT_ONCE)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def copy_documents(source: TokenStore, chosen: NDArray[np.bool_], folder: Path, fingerprint: str) -> None:
-    """Writes the chosen documents of ``source`` as a store of their own, in their order."""
-    starts = np.concatenate([[0], source.document_ends[:-1]])
-    bounds = source.document_sentences
-    with StoreWriter(folder, source.vocab_size) as writer:
-        for first, last in _runs(np.flatnonzero(chosen)):
-            begin, end = int(starts[first]), int(source.document_ends[last])
-            shift = writer.tokens - begin
-            writer.add(
-                source.ids[begin:end],
-                source.sentence_ends[bounds[first] : bounds[last + 1]] + shift,
-                source.document_ends[first : last + 1] + shift,
-            )
-        writer.finish(fingerprint)
+def _below(hashes: NDArray[np.uint64], bound: int) -> NDArray[np.uint64]:
+    blocks = (np.asarray(hashes[at : at + _AT_ONCE]) for at in range(0, len(hashes), _AT_ONCE))
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *(block[block <= np.uint64(bound - 1)] for block in blocks)])
 
 
-def _runs(documents: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Neighbouring documents, first and last, copied together."""
-    runs: list[tuple[int, int]] = []
-    for document in documents.tolist():
-        if runs and runs[-1][1] == document - 1 and document - runs[-1][0] < _RUN:
-            runs[-1] = (runs[-1][0], document)
-        else:
-            runs.append((document, document))
-    return runs
+def _taken(counts: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
+    """Places of the texts that are taken, of all by rising hash."""
+    places, documents = [], 0
+    for place, count in enumerate(counts.tolist()):
+        if documents + count <= wanted:
+            places.append(place)
+            documents += count
+        if documents == wanted:
+            break
+    return np.array(places, dtype=np.int64)

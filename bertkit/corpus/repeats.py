@@ -84,8 +84,8 @@ class RepeatCounter:
             os.fsync(file.fileno())
             return file.tell()
 
-    def finish(self) -> Repeats:
-        """Counts, and removes the file."""
+    def finish(self, *, keep: bool = False) -> Repeats:
+        """Counts, and removes the file unless it is to be kept, for another to count again."""
         self._write()
         total = self._path.stat().st_size // 8
         distinct, largest = 0, np.zeros(0, dtype=[("hash", np.uint64), ("count", np.int64)])
@@ -94,7 +94,8 @@ class RepeatCounter:
             found = np.empty(len(values), dtype=largest.dtype)
             found["hash"], found["count"] = values, counts
             largest = self._most(np.concatenate([largest, found[counts > 1]]))
-        self._path.unlink()
+        if not keep:
+            self._path.unlink()
         return Repeats(total=total, distinct=distinct, largest=tuple((int(h), int(n)) for h, n in largest.tolist()))
 
     def _write(self) -> None:

@@ -1,39 +1,37 @@
 """TokenStore: a corpus as ids, sentence ends and document ends, memory-mapped from a folder or held in memory.
 
-ids.bin            uint16 (vocabularies up to 65 536) or uint32, little-endian, [N]
-sentence_ends.bin  int64 [#sentences], token offsets, strictly rising, the last one N
-document_ends.bin  int64 [#documents], token offsets, each one a sentence end too
-store.json         format, fingerprint, counts, and each file's size and SHA-256; written last
+ids.bin              uint16 (vocabularies up to 65 536) or uint32, little-endian, [N]
+sentence_bits.bin    one bit a token, eight to a byte, the first in the lowest: a sentence ends behind it
+word_bits.bin        one bit a token: a word begins with it; only where words were found by a list or a segmenter
+document_ends.bin    int64 [D], token offsets, strictly rising, the last one N, each a sentence's end too
+document_hashes.bin  uint64 [D], of the text of each document (bertkit.corpus.hashes)
+vocab.txt, tokenizer_config.json   the tokenizer that made it
+store.json           format, fingerprints, counts, and each array's size and SHA-256; written last
+
+2.13 bytes a token and 16 a document; 2.25 with words.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bertkit.corpus import bits
+from bertkit.corpus.hashes import document_hash
 from bertkit.corpus.sentences import split_sentences
+from bertkit.corpus.store_files import DOCUMENT_ENDS, DOCUMENT_HASHES, IDS, SENTENCE_BITS, WORD_BITS, id_type, open_arrays
 from bertkit.corpus.wordpiece import WordPiece
-from bertkit.errors import DataError, MissingError
+from bertkit.errors import DataError
 
-STORE_FORMAT = 1
-"""Raised whenever the files of a store would be read otherwise."""
-
-FILES = ("ids.bin", "sentence_ends.bin", "document_ends.bin")
-_BLOCK = 1 << 22  # ids looked at in one go
+_BLOCK = 1 << 20  # ids or documents looked at in one go
 
 Int64s = NDArray[np.int64]
-
-
-def id_type(vocab_size: int) -> np.dtype[Any]:
-    """The dtype of ids: two bytes each where they fit."""
-    return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
+Hashes = NDArray[np.uint64]
 
 
 class TokenStore:
@@ -42,31 +40,41 @@ class TokenStore:
     Attributes:
         folder: Where the files are; None for a store in memory.
         ids: ``[N]`` uint16 or uint32, every token of every sentence, end to end, no special tokens.
-        sentence_ends: ``[#sentences]`` int64, how many tokens end with each sentence; no sentence is empty.
-        document_ends: ``[#documents]`` int64, how many tokens end with each document; no document is empty.
+        document_ends: ``[D]`` int64, how many tokens end with each document; no document is empty.
+        document_hashes: ``[D]`` uint64 of each document's text.
         vocab_size: V; every id is below it.
         fingerprint: Hex digest of what the store was made from; equal fingerprints are equal stores.
-        counts: What the build counted, by name.
+        tokenizer: The fingerprint of the tokenizer that made it.
+        counts: What the build counted, by name (:class:`bertkit.corpus.report.BuildReport`).
+        facts: All of store.json.
     """
 
     def __init__(
         self,
         ids: NDArray[Any],
-        sentence_ends: Int64s,
+        sentence_bits: NDArray[np.uint8],
         document_ends: Int64s,
+        document_hashes: Hashes,
         *,
         vocab_size: int,
         fingerprint: str,
-        counts: dict[str, int] | None = None,
+        tokenizer: str = "",
+        counts: dict[str, int],
+        word_bits: NDArray[np.uint8] | None = None,
         folder: Path | None = None,
+        facts: dict[str, Any] | None = None,
     ) -> None:
         self.ids = ids
-        self.sentence_ends = sentence_ends
         self.document_ends = document_ends
+        self.document_hashes = document_hashes
         self.vocab_size = vocab_size
         self.fingerprint = fingerprint
-        self.counts = dict(counts or {})
+        self.tokenizer = tokenizer
+        self.counts = dict(counts)
         self.folder = folder
+        self.facts = facts or {}
+        self._sentence_bits = sentence_bits
+        self._word_bits = word_bits
 
     def __repr__(self) -> str:
         return f"TokenStore({self.documents:,} documents, {self.sentences:,} sentences, {self.tokens:,} tokens)"
@@ -74,7 +82,9 @@ class TokenStore:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.folder is not None:  # a worker maps the files itself
             return (TokenStore.open, (self.folder,))
-        return (_rebuild, (self.ids, self.sentence_ends, self.document_ends, self.vocab_size, self.fingerprint, self.counts))
+        arrays = (self.ids, self._sentence_bits, self.document_ends, self.document_hashes)
+        kept = {"vocab_size": self.vocab_size, "fingerprint": self.fingerprint, "tokenizer": self.tokenizer}
+        return (_rebuild, (arrays, {**kept, "counts": self.counts, "word_bits": self._word_bits}))
 
     @property
     def tokens(self) -> int:
@@ -84,28 +94,25 @@ class TokenStore:
     @property
     def sentences(self) -> int:
         """The count of sentences."""
-        return int(self.sentence_ends.shape[0])
+        return self.counts["sentences"]
 
     @property
     def documents(self) -> int:
-        """The count of documents."""
+        """D, the count of documents."""
         return int(self.document_ends.shape[0])
 
-    @cached_property
-    def document_sentences(self) -> Int64s:
-        """``[#documents + 1]`` int64: document d holds the sentences from entry d up to entry d + 1."""
-        bounds = np.zeros(self.documents + 1, dtype=np.int64)
-        bounds[1:] = np.searchsorted(self.sentence_ends, self.document_ends, side="left") + 1
-        return bounds
+    @property
+    def has_words(self) -> bool:
+        """Whether word boundaries are stored; without them the pieces' ``##`` decides."""
+        return self._word_bits is not None
 
     def sentence_ends_between(self, first: int, last: int) -> Int64s:
         """int64: how many tokens of the store end with each sentence that ends behind token ``first`` and up to ``last``."""
-        low, high = np.searchsorted(self.sentence_ends, [first, last], side="right")
-        return np.asarray(self.sentence_ends[low:high])
+        return bits.ends_between(self._sentence_bits, first, last)
 
     def word_begins(self, places: Int64s) -> NDArray[np.bool_] | None:
-        """Does a word begin at each place? None: word boundaries are not kept."""
-        return None
+        """Does a word begin with the token at each place? None where the store has no word boundaries."""
+        return None if self._word_bits is None else bits.at(self._word_bits, places)
 
     def frequencies(self) -> Int64s:
         """``[V]`` int64: how often each id stands in the store."""
@@ -114,6 +121,31 @@ class TokenStore:
             total += np.bincount(self.ids[start : start + _BLOCK], minlength=self.vocab_size)
         return total
 
+    def select(self, documents: Int64s) -> TokenStore:
+        """A store in memory of some documents (indices, in their order); its fingerprint is of this one's and of them.
+
+        Its counts are ``documents``, ``sentences`` and ``tokens``.
+        """
+        chosen = np.asarray(documents, dtype=np.int64)
+        ends = np.asarray(self.document_ends[chosen])
+        starts = np.where(chosen > 0, np.asarray(self.document_ends[np.maximum(chosen - 1, 0)]), 0)
+        spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
+        ids = np.concatenate([self.ids[:0], *(self.ids[a:b] for a, b in spans)])
+        sentences = _bits_of(self._sentence_bits, spans)
+        digest = hashlib.sha256(f"documents of {self.fingerprint}\n".encode())
+        digest.update(chosen.astype("<i8").tobytes())
+        return TokenStore(
+            ids,
+            bits.packed(sentences),
+            np.cumsum(ends - starts),
+            np.asarray(self.document_hashes[chosen]),
+            vocab_size=self.vocab_size,
+            fingerprint=digest.hexdigest(),
+            tokenizer=self.tokenizer,
+            counts={"documents": len(chosen), "sentences": int(sentences.sum()), "tokens": len(ids)},
+            word_bits=None if self._word_bits is None else bits.packed(_bits_of(self._word_bits, spans)),
+        )
+
     @staticmethod
     def from_arrays(
         ids: NDArray[Any] | Sequence[int],
@@ -121,6 +153,8 @@ class TokenStore:
         document_ends: Int64s | Sequence[int],
         *,
         vocab_size: int,
+        document_hashes: Hashes | Sequence[int] | None = None,
+        word_begins: NDArray[np.bool_] | Sequence[bool] | None = None,
     ) -> TokenStore:
         """A store in memory; its fingerprint is that of its contents.
 
@@ -132,12 +166,28 @@ class TokenStore:
             raise DataError(f"Ids reach from {wide.min()} to {wide.max()}, but the vocabulary has {vocab_size} entries.")
         narrow = wide.astype(id_type(vocab_size))
         sentences, documents = np.asarray(sentence_ends, dtype=np.int64), np.asarray(document_ends, dtype=np.int64)
-        check_ends(sentences, documents, narrow.shape[0], "the arrays")
-        digest = hashlib.sha256(f"arrays {vocab_size} {narrow.shape[0]} {sentences.shape[0]}\n".encode())
-        for array in (narrow, sentences.astype("<i8"), documents.astype("<i8")):
+        for name, ends in (("sentence ends", sentences), ("document ends", documents)):
+            check_ends(ends, len(narrow), name, "the arrays")
+        if not np.isin(documents, sentences).all():
+            raise DataError("A document ends inside a sentence.", where="the arrays")
+        flags = np.zeros(len(narrow), dtype=np.bool_)
+        flags[sentences - 1] = True
+        words = None if word_begins is None else bits.packed(np.asarray(word_begins, dtype=np.bool_))
+        hashes = np.arange(len(documents)) if document_hashes is None else document_hashes
+        digest = hashlib.sha256(f"arrays {vocab_size} {len(narrow)} {len(sentences)}\n".encode())
+        for array in (narrow, sentences.astype("<i8"), documents.astype("<i8"), *([words] if words is not None else [])):
             digest.update(array.tobytes())
         counts = {"documents": len(documents), "sentences": len(sentences), "tokens": len(narrow)}
-        return TokenStore(narrow, sentences, documents, vocab_size=vocab_size, fingerprint=digest.hexdigest(), counts=counts)
+        return TokenStore(
+            narrow,
+            bits.packed(flags),
+            documents,
+            np.asarray(hashes, dtype=np.uint64),
+            vocab_size=vocab_size,
+            fingerprint=digest.hexdigest(),
+            counts=counts,
+            word_bits=words,
+        )
 
     @staticmethod
     def from_documents(documents: Iterable[Sequence[str]], wordpiece: WordPiece) -> TokenStore:
@@ -145,6 +195,7 @@ class TokenStore:
         ids: list[int] = []
         sentence_ends: list[int] = []
         document_ends: list[int] = []
+        hashes: list[int] = []
         for document in documents:
             for sentence in wordpiece.encode([s for line in document for s in split_sentences(line)]):
                 if len(sentence):
@@ -152,92 +203,62 @@ class TokenStore:
                     sentence_ends.append(len(ids))
             if len(ids) > (document_ends[-1] if document_ends else 0):
                 document_ends.append(len(ids))
-        return TokenStore.from_arrays(ids, sentence_ends, document_ends, vocab_size=wordpiece.size)
+                hashes.append(document_hash(document))
+        store = TokenStore.from_arrays(ids, sentence_ends, document_ends, vocab_size=wordpiece.size, document_hashes=hashes)
+        store.tokenizer = wordpiece.fingerprint
+        return store
 
     @staticmethod
     def open(folder: Path, *, checksums: bool = False) -> TokenStore:
-        """Maps a store's files, checking sizes and ends always, and every byte where ``checksums`` is set.
+        """Maps a store's files, checking their sizes always, and every byte and end where ``checksums`` is set.
 
         Raises:
             MissingError: There is no store.
             DataError: It is damaged, or of a format that this version does not read.
         """
-        facts = _read_facts(folder)
-        vocab_size, dtype = facts["vocab_size"], id_type(facts["vocab_size"])
-        arrays = []
-        for name, kind in zip(FILES, (dtype, np.dtype("<i8"), np.dtype("<i8")), strict=True):
-            path, expected = folder / name, facts["files"][name]
-            if not path.is_file() or path.stat().st_size != expected["size"] or expected["size"] % kind.itemsize:
-                found = f"{path.stat().st_size} bytes" if path.is_file() else "missing"
-                raise _damaged(folder, f"{name} is {found}, not {expected['size']} bytes")
-            if checksums and file_digest(path) != expected["sha256"]:
-                raise _damaged(folder, f"the bytes of {name} have changed")
-            arrays.append(np.memmap(path, dtype=kind, mode="r") if expected["size"] else np.zeros(0, dtype=kind))
-        ids, sentence_ends, document_ends = arrays
-        check_ends(sentence_ends, document_ends, ids.shape[0], str(folder), all_of_them=checksums)
-        return TokenStore(
-            ids,
-            sentence_ends,
-            document_ends,
-            vocab_size=vocab_size,
+        facts, arrays = open_arrays(folder, checksums=checksums)
+        store = TokenStore(
+            arrays[IDS],
+            arrays[SENTENCE_BITS],
+            arrays[DOCUMENT_ENDS],
+            arrays[DOCUMENT_HASHES],
+            vocab_size=facts["vocab_size"],
             fingerprint=facts["fingerprint"],
+            tokenizer=facts["tokenizer"],
             counts=facts["counts"],
+            word_bits=arrays.get(WORD_BITS),
             folder=folder.absolute(),
+            facts=facts,
         )
+        check_ends(store.document_ends, store.tokens, "document ends", str(folder), all_of_them=checksums)
+        if checksums:
+            store._check_documents()
+        return store
+
+    def _check_documents(self) -> None:
+        for start in range(0, self.documents, _BLOCK):
+            if not bits.at(self._sentence_bits, np.asarray(self.document_ends[start : start + _BLOCK]) - 1).all():
+                raise DataError("A document ends inside a sentence.", where=str(self.folder))
 
 
-def _rebuild(
-    ids: NDArray[Any], sentence_ends: Int64s, document_ends: Int64s, vocab_size: int, fingerprint: str, counts: dict[str, int]
-) -> TokenStore:
-    return TokenStore(ids, sentence_ends, document_ends, vocab_size=vocab_size, fingerprint=fingerprint, counts=counts)
+def _rebuild(arrays: tuple[Any, ...], kept: dict[str, Any]) -> TokenStore:
+    return TokenStore(*arrays, **kept)
 
 
-def _read_facts(folder: Path) -> dict[str, Any]:
-    path = folder / "store.json"
-    if not path.is_file():
-        raise MissingError(
-            f"{folder} holds no token store.",
-            where=str(folder),
-            hint="`bertkit pretrain --corpus FILE` builds the one of a text.",
-        )
-    try:
-        facts = json.loads(path.read_bytes())
-        known = facts["format"]
-        if known == STORE_FORMAT:
-            sizes = [type(facts["files"][name]["size"]) is int and type(facts["files"][name]["sha256"]) is str for name in FILES]
-            whole = type(facts["vocab_size"]) is int and type(facts["fingerprint"]) is str and type(facts["counts"]) is dict
-            if not (whole and all(sizes)):
-                raise KeyError("a field")
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise _damaged(folder, "store.json is damaged") from None
-    if known != STORE_FORMAT:
-        raise _damaged(folder, f"it is of format {known}, and this bertkit reads format {STORE_FORMAT}")
-    return dict(facts)
+def _bits_of(data: NDArray[np.uint8], spans: list[tuple[int, int]]) -> NDArray[np.bool_]:
+    return np.concatenate([np.zeros(0, dtype=np.bool_), *(bits.between(data, a, b) for a, b in spans)])
 
 
-def _damaged(folder: Path, why: str) -> DataError:
-    return DataError(
-        f"The token store cannot be used: {why}.", where=str(folder), hint="Remove the folder; the next build makes it anew."
-    )
-
-
-def check_ends(sentence_ends: Int64s, document_ends: Int64s, tokens: int, where: str, *, all_of_them: bool = True) -> None:
-    """Do the ends rise, end with the last token, and documents end with sentences? The last ones only, or all of them.
+def check_ends(ends: Int64s, tokens: int, name: str, where: str, *, all_of_them: bool = True) -> None:
+    """Do the ends rise, and end with the last token? The last one only, or all of them.
 
     Raises:
         DataError: They do not.
     """
-    for name, ends in (("sentence ends", sentence_ends), ("document ends", document_ends)):
-        last = int(ends[-1]) if len(ends) else 0
-        if last != tokens:
-            raise DataError(f"The {name} stop at {last}, but there are {tokens} tokens.", where=where)
-        if all_of_them and len(ends) and (ends[0] < 1 or bool((np.diff(ends) < 1).any())):
+    last = int(ends[-1]) if len(ends) else 0
+    if last != tokens:
+        raise DataError(f"The {name} stop at {last}, but there are {tokens} tokens.", where=where)
+    for start in range(0, len(ends) if all_of_them else 0, _BLOCK):
+        some = np.asarray(ends[max(0, start - 1) : start + _BLOCK])
+        if some[0] < 1 or bool((np.diff(some) < 1).any()):
             raise DataError(f"The {name} do not rise from one to the next.", where=where)
-    if all_of_them and not np.isin(document_ends, sentence_ends).all():
-        raise DataError("A document ends inside a sentence.", where=where)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from bertkit.corpus.bulk import BulkEncoder, Encoded
-from bertkit.corpus.characters import HAN
 from bertkit.corpus.pieces import Ids
 from bertkit.corpus.tokenizer_files import tokenizer_config_json, tokenizer_json
 from bertkit.corpus.vocabulary import MAX_WORD, SPECIALS, Flags, read_vocabulary
@@ -122,11 +121,6 @@ class WordPiece:
         return np.array([token.startswith("##") for token in self.vocabulary], dtype=np.bool_)
 
     @cached_property
-    def chinese(self) -> NDArray[np.bool_]:
-        """``[V]`` bool: the piece is one Chinese character (U+4E00–U+9FFF)."""
-        return np.array([len(token) == 1 and ord(token) in HAN for token in self.vocabulary], dtype=np.bool_)
-
-    @cached_property
     def special(self) -> NDArray[np.bool_]:
         """``[V]`` bool: one of the five special tokens."""
         out = np.zeros(self.size, dtype=np.bool_)
@@ -202,10 +196,14 @@ class WordPiece:
             folder: Made where it is not there.
             max_length: The model's positions: ``model_max_length``, at which pipelines cut.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "vocab.txt").write_bytes(self._raw)
+        self.save_vocabulary(folder)
         (folder / "tokenizer.json").write_bytes(self.to_tokenizer_json().encode())
         (folder / "tokenizer_config.json").write_bytes(tokenizer_config_json(self.flags, max_length).encode())
+
+    def save_vocabulary(self, folder: Path) -> None:
+        """Writes vocab.txt alone, the bytes that were read; the folder is made where it is not there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "vocab.txt").write_bytes(self._raw)
 
 
 def _rebuild(vocabulary: tuple[str, ...], flags: Flags, raw: bytes, where: str) -> WordPiece:

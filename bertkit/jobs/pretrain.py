@@ -79,7 +79,7 @@ class _Pretraining:
     def run(self) -> Outcome:
         """Builds or finds the text, trains, and leaves the run folder finished."""
         text = self.machine.peers.main_only(lambda: pretraining_text(self.settings, self.corpus, self.wordpiece, self.console))
-        frequencies = text.train.frequencies()
+        frequencies = text.frequencies
         sources = training_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
         validation = validation_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
         model = self._model(frequencies)
@@ -190,7 +190,7 @@ class _Pretraining:
             return figures | {"unigram_loss": reference}
 
         identity = {
-            "text": text.train.fingerprint,
+            "text": text.fingerprint,
             "validation text": text.validation.fingerprint,
             "tokenizer": self.wordpiece.fingerprint,
         }
@@ -214,12 +214,11 @@ class _Pretraining:
 
     def _announce(self, model: TaskModel, text: PretrainingText, source: PretrainingSource, reference: float) -> None:
         say_, settings = self.console.say, self.settings
-        counts = text.train.counts
-        held = "the validation file" if settings.inputs.validation else "held out, chosen by hash"
-        if text.validation is text.train:
-            held = "the training text itself"
+        held = "the training text itself" if text.validates_on_itself else "held out, chosen by hash"
+        if settings.inputs.validation:
+            held = "the validation file"
         say_(
-            f"Text: {counts['documents']:,} documents, {counts['sentences']:,} sentences, {counts['tokens']:,} tokens; "
+            f"Text: {text.documents:,} documents, {text.sentences:,} sentences, {text.tokens:,} tokens; "
             f"validation: {text.validation.counts['documents']:,} documents ({held})."
         )
         say_(f"Vocabulary: {self.wordpiece.size:,} entries, {'uncased' if self.wordpiece.lowercase else 'cased'}.")
@@ -230,7 +229,7 @@ class _Pretraining:
         ends += [f"{budget.steps:,} steps"] if budget.steps is not None else []
         ends += [f"{budget.epochs:g} epochs"] if budget.epochs is not None else []
         say_(
-            f"Training: {settings.examples.objective}, masking by {settings.masking.kind}, {_lengths(settings)} "
+            f"Training: {settings.examples.objective}, {_lengths(settings)} "
             f"({source.steps(0):,} steps an epoch), peak rate {settings.optimizer.learning_rate:g}, {' or '.join(ends)}, "
             f"{settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
         )

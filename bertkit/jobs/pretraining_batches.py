@@ -5,7 +5,7 @@ from __future__ import annotations
 from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.phases import Phase, sequences
 from bertkit.batches.pretraining import PretrainingSource
-from bertkit.batches.text import VocabularyFacts
+from bertkit.batches.text import Ints, VocabularyFacts
 from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
@@ -43,12 +43,13 @@ def training_batches(
     return tuple(
         _source(
             settings,
-            text.train,
+            text.store,
             wordpiece,
             settings.examples.model_copy(update={"max_length": phase.max_length}),
             size,
             purpose="training",
             segments=segments,
+            without=text.without,
         )
         for phase, size in zip(phases_of(settings), sizes(settings), strict=True)
     )
@@ -88,6 +89,7 @@ def _source(
     *,
     purpose: str,
     segments: int,
+    without: Ints | None = None,
 ) -> PretrainingSource:
     return PretrainingSource(
         store,
@@ -101,4 +103,5 @@ def _source(
         purpose=purpose,
         limit=settings.inputs.validation_sequences if purpose == "validation" else None,
         segments=segments,
+        without=without,
     )

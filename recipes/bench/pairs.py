@@ -21,7 +21,7 @@ from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import SENTENCE, Text
-from bertkit.corpus.build import build_stores
+from bertkit.corpus.build import build_store
 from bertkit.corpus.documents import CorpusSettings, open_corpus
 from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
@@ -148,7 +148,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     wordpiece = load_wordpiece(given.vocab, cased=given.cased)
-    store, _, _ = build_stores(open_corpus(given.corpus), wordpiece, CorpusSettings(), cache=given.cache)
+    store, _ = build_store(open_corpus(given.corpus), wordpiece, CorpusSettings(), cache=given.cache)
     for length in given.lengths:
         examples = ExampleSettings(max_length=length)
         source = PretrainingSource(store, wordpiece, examples, MaskingSettings(), seed=given.seed, batch_size=256)

@@ -128,3 +128,70 @@ def test_masks_are_fresh_each_epoch_and_each_call(prose, vocabulary):
     assert first.tokens == second.tokens
     one, two = masked(vocabulary, [list(range(10, 70))], 2)
     assert one.masked_positions.tolist() != two.masked_positions.tolist()
+
+
+def words_of(batch, vocabulary):
+    """Which word each token of a packed batch belonged to before it was masked, and the ids."""
+    ids = batch.packed.input_ids.clone()
+    ids[batch.masked_positions] = batch.masked_labels
+    begins = ~torch.from_numpy(vocabulary.continues)[ids]
+    return begins.cumsum(0), ids
+
+
+def test_whole_words_are_taken_together_and_the_share_stays(prose, vocabulary):
+    source = PretrainingSource(
+        prose(150), vocabulary, ExampleSettings(), MaskingSettings(kind="word"), seed=5, batch_size=64, micro_tokens=2000
+    )
+    chosen, wanted = 0, 0.0
+    for index in range(source.steps(0)):
+        for batch in source.step(0, index):
+            word, ids = words_of(batch, vocabulary)
+            picked = torch.zeros(len(ids), dtype=torch.bool)
+            picked[batch.masked_positions] = True
+            text = (ids != 2) & (ids != 3)
+            whole = torch.zeros(int(word.max()) + 1).index_add_(0, word[text], picked[text].float())
+            sizes = torch.bincount(word[text], minlength=len(whole))
+            assert ((whole == 0) | (whole == sizes)).all(), "a word was taken in part"
+            per_sequence = torch.bincount(batch.packed.sequence_ids()[batch.masked_positions], minlength=batch.packed.sequences)
+            assert (per_sequence >= 1).all()
+            n = batch.packed.boundaries.diff().double() - 3
+            chosen += int(picked.sum())
+            wanted += float(torch.clamp(0.15 * n, min=1).sum())
+    # One batch carries at most one word over to nowhere: the count stays within a word (8 pieces) a batch of the formula.
+    assert abs(chosen - wanted) < 3 * (0.25 * source.steps(0) * 64) ** 0.5 + 2 * source.steps(0)
+
+
+def test_pieces_of_long_words_are_chosen_as_often_as_others(vocabulary):
+    # 20 words of one piece and 10 of four, 60 tokens: 15 % of each kind's pieces.
+    sentence = [10] * 20 + [11, 310, 311, 312] * 10
+    collator = PretrainingCollator(vocabulary, MaskingSettings(kind="word"), seed=3)
+    short, long, draws = 0, 0, 200
+    for _ in range(draws):
+        batch = collator.packed([{"a": sentence}] * 8)
+        place = batch.masked_positions % 62
+        short += int((place <= 20).sum())
+        long += int((place > 20).sum())
+    count = draws * 8
+    # Nine a sequence on average; a word of four comes or goes whole: variance at most 4 per piece, 4.5 sigma.
+    assert abs(short / count - 0.15 * 20) < 4.5 * (20 * 0.15 * 0.85 / count) ** 0.5 + 0.05
+    assert abs(long / count - 0.15 * 40) < 4.5 * (4 * 40 * 0.15 * 0.85 / count) ** 0.5 + 0.05
+    assert abs((short + long) / count - 9) < 0.05
+
+
+def test_a_share_of_whole_word_masks_is_the_whole_batch_of_masks(prose, vocabulary):
+    def source(micro):
+        return PretrainingSource(
+            prose(30), vocabulary, ExampleSettings(), MaskingSettings(kind="word"), seed=5, batch_size=32, micro_tokens=micro
+        )
+
+    (whole,) = source(None).step(0, 0)
+    parts = [batch for rank in range(3) for batch in source(600).step(0, 0, rank, 3)]
+    assert torch.equal(torch.cat([part.packed.input_ids for part in parts]), whole.packed.input_ids)
+    assert torch.equal(torch.cat([part.masked_labels for part in parts]), whole.masked_labels)
+
+
+def test_a_word_is_not_masked_across_the_separator(vocabulary):
+    collator = PretrainingCollator(vocabulary, MaskingSettings(kind="word", mask_share=1.0, random_share=0.0))
+    for _ in range(50):  # one word, cut between A and B: two words for masking, one target each time
+        batch = collator.packed([{"a": [10, 310], "b": [311, 312], "next_sentence_label": 0}])
+        assert batch.masked_positions.tolist() in ([1, 2], [4, 5])

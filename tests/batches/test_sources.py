@@ -260,7 +260,7 @@ def test_global_torch_and_numpy_randomness_is_not_touched(prose, vocabulary):
 
 
 def test_a_store_on_disk_travels_as_its_folder(tmp_path, vocabulary):
-    from bertkit.corpus.build import build_stores
+    from bertkit.corpus.build import build_store
     from bertkit.corpus.documents import CorpusSettings, open_corpus
     from bertkit.corpus.wordpiece import load_wordpiece
 
@@ -270,7 +270,7 @@ def test_a_store_on_disk_travels_as_its_folder(tmp_path, vocabulary):
     text = tmp_path / "text.txt"
     text.write_text("\n\n".join(["New low wide. Lower new.\nWidest low newst lower."] * 400))
     wordpiece = load_wordpiece(vocab, cased=False)
-    store, _, _ = build_stores(open_corpus([text]), wordpiece, CorpusSettings(), cache=tmp_path / "cache")
+    store, _ = build_store(open_corpus([text]), wordpiece, CorpusSettings(), cache=tmp_path / "cache")
     source = source_of(store, wordpiece, plans=store.folder / "plans")
     source.plan(0)
     travelling = pickle.dumps(source)

@@ -116,13 +116,13 @@ def test_a_signal_in_the_middle_of_an_evaluation(
 def test_a_signal_while_the_text_is_read(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     from bertkit.jobs import pretraining_text as room_of_text
 
-    real = room_of_text.build_stores
+    real = room_of_text.build_store
 
     def interrupted(*args: Any, **kinds: Any) -> Any:
         os.kill(os.getpid(), number)
         return real(*args, **kinds)
 
-    monkeypatch.setattr(room_of_text, "build_stores", interrupted)
+    monkeypatch.setattr(room_of_text, "build_store", interrupted)
     assert call(*flags(corpus, tmp_path / "new" / "run", ARGUMENTS)).code == 128 + number
     assert not (tmp_path / "new").exists()
 
