@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertkit.batches.masking import MaskingSettings, Masks
-from bertkit.batches.text import Ints, VocabularyFacts, Wordpieces, ragged
+from bertkit.batches.text import Bools, Ints, VocabularyFacts, Wordpieces, ragged
+from bertkit.batches.whole import Words
+from bertkit.errors import DataError
 from bertkit.packed import PackedSequences
 from bertkit.randomness import stream
 
@@ -103,18 +105,21 @@ class Assembler:
         self.facts, self.masking, self.segments = facts, masking, segments
 
     @property
-    def needs_text(self) -> bool:
-        """Do the masks depend on which tokens there are (whole words), not on their number alone?"""
+    def needs_words(self) -> bool:
+        """Do the masks depend on where words begin, not on the number of tokens alone?"""
         return self.masking.kind != "token"
 
-    def masks(self, a_length: Ints, b_length: Ints, rng: np.random.Generator, tokens: Ints | None = None) -> Masks:
-        """The masks of one global batch; ``tokens`` are its texts (A, B, A, B … end to end) where they are needed."""
-        begins = None
-        if self.needs_text and tokens is not None:
-            begins = ~self.facts.continues[tokens]
-            ends = np.cumsum(np.stack([a_length, b_length], axis=1).ravel())
-            begins[np.concatenate([np.zeros(1, np.int64), ends[ends < len(begins)]])] = True  # no word crosses a [SEP]
-        return Masks(a_length + b_length, self.masking, self.facts, rng, begins)
+    def masks(self, a_length: Ints, b_length: Ints, rng: np.random.Generator, begins: Bools | None = None) -> Masks:
+        """The masks of one global batch.
+
+        Args:
+            a_length: ``[S]`` tokens of each A.
+            b_length: ``[S]`` tokens of each B.
+            rng: The batch's own stream.
+            begins: Does a word begin at each token of the texts (A, B, A, B … end to end)? Wanted where they are needed.
+        """
+        words = None if begins is None else Words.of(begins, np.stack([a_length, b_length], axis=1).ravel())
+        return Masks(a_length + b_length, self.masking, self.facts, rng, words)
 
     def batch(
         self, tokens: Ints, lengths: tuple[Ints, Ints], labels: NDArray[np.integer] | None, masks: Masks, first: int
@@ -145,6 +150,8 @@ class PretrainingCollator:
     Called with a list of examples, ``{"a": ids}`` or ``{"a": ids, "b": ids, "next_sentence_label": 0 or 1}`` (of
     :class:`bertkit.batches.pretraining.PretrainingExamples`, or your own), it gives padded ``[S, L]`` tensors: ``input_ids``,
     ``attention_mask``, ``token_type_ids``, ``labels`` (-100 where nothing is guessed), ``next_sentence_label [S]``.
+    An example's ``"begins"`` says of each id of A and then of B whether a word begins there, for whole words and spans;
+    without it ``##`` pieces go on with a word.
     """
 
     def __init__(
@@ -165,8 +172,23 @@ class PretrainingCollator:
         sizes = np.array([len(text) for text in texts], dtype=np.int64)
         rng = stream(self.seed, "collator/masks", self.calls)
         self.calls += 1
-        masks = self.assembler.masks(sizes[::2], sizes[1::2], rng, np.concatenate(texts))
+        begins = self._begins(examples, texts) if self.assembler.needs_words else None
+        masks = self.assembler.masks(sizes[::2], sizes[1::2], rng, begins)
         labels = None
         if all("next_sentence_label" in example for example in examples):
             labels = np.array([example["next_sentence_label"] for example in examples], dtype=np.int64)
         return self.assembler.batch(np.concatenate(texts), (sizes[::2], sizes[1::2]), labels, masks, 0)
+
+    def _begins(self, examples: list[dict[str, object]], texts: list[Ints]) -> Bools:
+        """Where words begin: as each example says, else by its pieces."""
+        found = []
+        for number, example in enumerate(examples):
+            ids = np.concatenate(texts[2 * number : 2 * number + 2])
+            begins = ~self.facts.continues[ids] if example.get("begins") is None else np.asarray(example["begins"], dtype=bool)
+            if begins.shape != ids.shape:
+                raise DataError(
+                    f"`begins` has {begins.size} entries, but A and B have {len(ids)} ids.",
+                    where=f"example {number} of the batch",
+                )
+            found.append(begins)
+        return np.concatenate(found)

@@ -13,18 +13,25 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from bertkit.batches.text import Bools, Ints, VocabularyFacts
+from bertkit.batches.whole import Words, cut_spans, fill_quotas
 from bertkit.fields import Settings
 
 
 class MaskingSettings(Settings):
     """What is masked, and how."""
 
-    kind: Literal["token", "word"] = Field(default="token", description="What is chosen together: a piece, or a word's pieces.")
+    kind: Literal["token", "word", "span"] = Field(
+        default="token", description="What is chosen together: a piece, a word's pieces, or the words of a span."
+    )
     probability: float = Field(default=0.15, gt=0, le=1, description="Share of the tokens of a sequence that are chosen.")
     mask_share: float = Field(default=0.8, ge=0, le=1, description="Share of the chosen that become [MASK].")
     random_share: float = Field(
         default=0.1, ge=0, le=1, description="Share of the chosen that become a random token; the rest stay."
     )
+    span_p: float = Field(
+        default=0.2, gt=0, le=1, description="Spans have geometric lengths in words: the share of those that end with each word."
+    )
+    span_most: int = Field(default=10, ge=1, le=1000, description="Words of a span at most.")
 
     @model_validator(mode="after")
     def _shares(self) -> Self:
@@ -47,7 +54,7 @@ class Masks:
         settings: What is masked, and how.
         facts: Special ids and random replacements.
         rng: The batch's own stream.
-        begins: Does each of these tokens, end to end, begin a word? Wanted where whole words are chosen.
+        words: Where words begin among these tokens, end to end; wanted where whole words or spans are chosen.
     """
 
     def __init__(
@@ -56,7 +63,7 @@ class Masks:
         settings: MaskingSettings,
         facts: VocabularyFacts,
         rng: np.random.Generator,
-        begins: Bools | None = None,
+        words: Words | None = None,
     ) -> None:
         self.settings, self.facts = settings, facts
         self.rows = np.zeros(len(counts) + 1, dtype=np.int64)
@@ -66,7 +73,17 @@ class Masks:
         self.keys = rng.random(tokens)
         self.kinds = rng.random(tokens)
         self.others = facts.replaceable[rng.integers(0, len(facts.replaceable), size=tokens)]
-        self.chosen = None if begins is None else choose_words(begins, self.rows, self.quotas, self.keys, rng)
+        self.chosen = None if settings.kind == "token" else self._whole(words, rng)
+
+    def _whole(self, words: Words | None, rng: np.random.Generator) -> Bools:
+        assert words is not None, "where words begin decides what is chosen"
+        turns = rng.random(len(self.quotas))
+        firsts = words.firsts
+        if self.settings.kind == "span":  # as many words as the quota has tokens at most: a short sequence is not one span
+            row = np.searchsorted(self.rows, firsts, side="right") - 1
+            longest = np.clip(self.quotas[row], 1, self.settings.span_most)
+            firsts = cut_spans(firsts, words.edges, longest, self.settings.span_p, rng.random(len(firsts)))
+        return fill_quotas(firsts, self.rows, self.quotas, self.keys, turns)
 
     def choose(self, first: int, last: int) -> Bools:
         """Which of the tokens of sequences ``first`` to ``last`` (not special, end to end) are chosen."""
@@ -100,41 +117,3 @@ class Masks:
         mask, random = self.settings.mask_share, self.settings.random_share
         ids[places] = np.where(kind < mask, self.facts.mask_id, np.where(kind < mask + random, other, labels))
         return places, labels
-
-
-def choose_words(begins: Bools, rows: Ints, quotas: Ints, keys: NDArray[np.float64], rng: np.random.Generator) -> Bools:
-    """Chooses whole words, each sequence's in random order until its quota is full.
-
-    What the last word overshoots is owed by the next sequences of the batch, so the share of pieces stays what it is
-    without words. The first sequence owes what one in the middle of an endless row of batches would: renewal theory has
-    it that this is the number of pieces before a random token in its word.
-
-    Args:
-        begins: ``[T]`` does each token begin a word? The first of a sequence does.
-        rows: ``[S+1]`` where each sequence begins among these tokens.
-        quotas: ``[S]`` tokens to choose, at least 1.
-        keys: ``[T]`` uniform numbers; a word's is that of its first token.
-        rng: For what the first sequence owes.
-
-    Returns:
-        ``[T]`` which tokens are chosen: at least one word in each sequence.
-    """
-    firsts = np.flatnonzero(begins)
-    word = np.cumsum(begins) - 1
-    owner = np.searchsorted(rows, firsts, side="right") - 1
-    order = np.argsort(owner + keys[firsts])
-    sizes = np.diff(np.append(firsts, len(begins)))[order]
-    filled = np.cumsum(sizes)
-    edges = np.searchsorted(owner, np.arange(len(rows)))  # a sort by owner moves no word out of its sequence
-    token = int(rng.integers(0, len(begins)))
-    owed = token - int(firsts[word[token]])
-    taken = np.zeros(len(firsts), dtype=bool)
-    for row, quota in enumerate(quotas):
-        first, behind = int(edges[row]), int(edges[row + 1])
-        before = int(filled[first] - sizes[first])
-        last = int(np.searchsorted(filled, before + int(quota) - owed))
-        last = min(max(last, first), behind - 1)
-        owed = max(0, int(filled[last]) - before - int(quota) + owed)
-        taken[order[first : last + 1]] = True
-    chosen: Bools = taken[word]
-    return chosen

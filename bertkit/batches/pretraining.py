@@ -15,9 +15,14 @@ from bertkit.batches.examples import ExampleSettings, Progress, draw_examples, r
 from bertkit.batches.masking import MaskingSettings
 from bertkit.batches.plan import EpochPlan, joined, keep_plan, open_plan, plan_key, say_facts
 from bertkit.batches.source import cut_by_tokens
-from bertkit.batches.text import Ints, Store, VocabularyFacts, Wordpieces, ragged
+from bertkit.batches.text import Bools, Ints, Store, VocabularyFacts, Wordpieces, ragged
 from bertkit.notices import say
 from bertkit.randomness import stream
+
+VISIBLE = 0.01
+"""The share of Chinese characters from which on it is said how they are masked."""
+
+_STRIPES, _STRIPE = 64, 4096  # stripes that are looked at, and tokens of each
 
 
 class PretrainingSource:
@@ -68,6 +73,17 @@ class PretrainingSource:
         self._said = False
         if examples.pairs:
             require_two_documents(take_census(store, self.facts.continues, without, enough=2).pairable)
+        if purpose == "training" and self.assembler.needs_words:
+            self._say_characters()
+
+    def _say_characters(self) -> None:
+        share = chinese_share(self.store, self.facts)
+        if share >= VISIBLE and self.store.word_begins(np.zeros(0, np.int64)) is None:
+            say(
+                "chinese-by-character",
+                f"{share:.0%} of the tokens are Chinese characters, and no words are known for them: Chinese is masked by "
+                "character. --words FILE (or jieba, rjieba) tells its words.",
+            )
 
     def steps(self, epoch: int) -> int:
         """Optimizer steps of this epoch."""
@@ -82,8 +98,8 @@ class PretrainingSource:
         if not len(rows):
             raise IndexError(f"epoch {epoch} has {self.steps(epoch)} batches, no batch {index}")
         a, b = rows["a_length"].astype(np.int64), rows["b_length"].astype(np.int64)
-        texts = self._tokens(rows) if self.assembler.needs_text else None
-        masks = self.assembler.masks(a, b, stream(self.seed, f"{self.purpose}/masking", epoch, index), texts)
+        begins = self._begins(rows) if self.assembler.needs_words else None
+        masks = self.assembler.masks(a, b, stream(self.seed, f"{self.purpose}/masking", epoch, index), begins)
         first, last = len(rows) * rank // world, len(rows) * (rank + 1) // world
         totals = (a + b + 2 + (b > 0))[first:last]
         batches = []
@@ -131,10 +147,12 @@ class PretrainingSource:
         return tokens[: int(row["a_length"])], tokens[int(row["a_length"]) :]
 
     def _tokens(self, rows: NDArray[np.void]) -> Ints:
-        starts = np.stack([rows["a"], rows["b"]], axis=1).ravel()
-        lengths = np.stack([rows["a_length"], rows["b_length"]], axis=1).ravel().astype(np.int64)
-        flat, _ = ragged(starts, lengths)
-        return np.asarray(self.store.ids[flat], dtype=np.int64)
+        return np.asarray(self.store.ids[_places(rows)], dtype=np.int64)
+
+    def _begins(self, rows: NDArray[np.void]) -> Bools:
+        """Does a word begin at each token of the texts (A, B, A, B … end to end)?"""
+        kept = self.store.word_begins(_places(rows))
+        return ~self.facts.continues[self._tokens(rows)] if kept is None else kept
 
     def _size(self, plan: EpochPlan) -> int:
         return len(plan) if self.limit is None else min(len(plan), self.limit)
@@ -161,11 +179,28 @@ class PretrainingSource:
         return state
 
 
+def chinese_share(store: Store, facts: VocabularyFacts) -> float:
+    """The share of a store's tokens that are single Chinese characters, estimated on a quarter of a million of them at most."""
+    tokens = len(store.ids)
+    if facts.chinese is None or not tokens:
+        return 0.0
+    starts = np.unique(np.linspace(0, max(0, tokens - _STRIPE), num=_STRIPES, dtype=np.int64))
+    return float(np.mean([facts.chinese[store.ids[start : start + _STRIPE]].mean() for start in starts.tolist()]))
+
+
+def _places(rows: NDArray[np.void]) -> Ints:
+    """Where the tokens of A, B, A, B … stand in the store."""
+    starts = np.stack([rows["a"], rows["b"]], axis=1).ravel()
+    lengths = np.stack([rows["a_length"], rows["b_length"]], axis=1).ravel().astype(np.int64)
+    return ragged(starts, lengths)[0]
+
+
 class PretrainingExamples:
     """One epoch's examples as a map-style dataset, for others' loops (``Trainer(train_dataset=…)``).
 
     Each item is ``{"a": ids, "b": ids, "next_sentence_label": 0 or 1}`` (``{"a": ids}`` without pairs), unmasked:
-    :class:`PretrainingCollator` masks. ``epoch`` draws other pairs.
+    :class:`PretrainingCollator` masks. Where the store keeps where words begin, ``"begins"`` tells it of each id of A and
+    then of B. ``epoch`` draws other pairs.
     """
 
     def __init__(
@@ -180,5 +215,10 @@ class PretrainingExamples:
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         row = self.source.plan(self.epoch).examples[index]
-        a, b = self.source.tokens_of(np.asarray(row))
-        return {"a": a} if row["label"] < 0 else {"a": a, "b": b, "next_sentence_label": int(row["label"])}
+        row = np.asarray(row)
+        a, b = self.source.tokens_of(row)
+        example: dict[str, Any] = {"a": a}
+        if row["label"] >= 0:
+            example |= {"b": b, "next_sentence_label": int(row["label"])}
+        begins = self.source.store.word_begins(_places(row.reshape(1)))
+        return example if begins is None else {**example, "begins": begins}

@@ -71,6 +71,7 @@ class VocabularyFacts:
     Attributes:
         continues: ``[V]`` bool, the piece goes on with a word (``##``).
         replaceable: ids that may stand in for a masked token: no special, no ``[unusedN]``.
+        chinese: ``[V]`` bool, the piece is a Chinese character, which is no word by itself; None: not known.
     """
 
     pad_id: int
@@ -79,6 +80,7 @@ class VocabularyFacts:
     mask_id: int
     continues: Bools
     replaceable: Ints
+    chinese: Bools | None = None
 
     @staticmethod
     def of(wordpiece: Wordpieces) -> VocabularyFacts:
@@ -90,6 +92,7 @@ class VocabularyFacts:
             mask_id=wordpiece.mask_id,
             continues=np.asarray(wordpiece.continues, dtype=bool),
             replaceable=np.asarray(wordpiece.replaceable, dtype=np.int64),
+            chinese=getattr(wordpiece, "chinese", None),
         )
 
 

@@ -33,11 +33,16 @@ Phases = Annotated[
         "--phases",
         help="Lengths one after another, with their shares: 128:0.9,512:0.1.",
         panel="Training",
-        metavar="LENGTH:SHARE,…",
+        metavar="LENGTH:SHARE,...",
     ),
 ]
 MlmProbability = Annotated[
     float | None, flags.flag("--mlm-probability", help="Share of the tokens to predict.", panel="Training", metavar="X")
+]
+
+Masking = Annotated[
+    str | None,
+    flags.flag("--masking", help="What is masked together: pieces, words or spans.", panel="Training", metavar="token|word|span"),
 ]
 
 
@@ -55,6 +60,7 @@ def pretrain(
     max_length: flags.MaxLength = None,
     phases: Phases = None,
     mlm_probability: MlmProbability = None,
+    masking: Masking = None,
     learning_rate: flags.LearningRate = None,
     warmup: flags.Warmup = None,
     batch_size: flags.BatchSize = None,

@@ -62,6 +62,7 @@ PRETRAINING = {
     "max_length": ("examples.max_length", "--max-length"),
     "phases": ("phases", "--phases"),
     "mlm_probability": ("masking.probability", "--mlm-probability"),
+    "masking": ("masking.kind", "--masking"),
 }
 
 

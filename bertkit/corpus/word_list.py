@@ -16,10 +16,11 @@ from typing import Self
 
 import numpy as np
 
+from bertkit.corpus.characters import HAN
 from bertkit.corpus.lattice import Bools, Ints, cheapest, groups_of
 from bertkit.errors import DataError, MissingError
 
-FIRST, LAST = 0x4E00, 0x9FFF
+FIRST, LAST = HAN.start, HAN.stop - 1
 """The Chinese characters that words are made of: those that BERT's tokenizers make a token each."""
 
 WORD_LIST_VERSION = 1

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from bertkit.corpus.bulk import BulkEncoder, Encoded
+from bertkit.corpus.characters import HAN
 from bertkit.corpus.pieces import Ids
 from bertkit.corpus.tokenizer_files import tokenizer_config_json, tokenizer_json
 from bertkit.corpus.vocabulary import MAX_WORD, SPECIALS, Flags, read_vocabulary
@@ -119,6 +120,11 @@ class WordPiece:
     def continues(self) -> NDArray[np.bool_]:
         """``[V]`` bool: the piece goes on with a word (it begins with ``##``)."""
         return np.array([token.startswith("##") for token in self.vocabulary], dtype=np.bool_)
+
+    @cached_property
+    def chinese(self) -> NDArray[np.bool_]:
+        """``[V]`` bool: the piece is one Chinese character (U+4E00–U+9FFF)."""
+        return np.array([len(token) == 1 and ord(token) in HAN for token in self.vocabulary], dtype=np.bool_)
 
     @cached_property
     def special(self) -> NDArray[np.bool_]:

@@ -27,7 +27,8 @@ _PIPELINES = {
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SETTINGS = (
     *("optimizer.learning_rate", "schedule.warmup", "batch.size", "budget.epochs", "budget.steps", "budget.max_minutes"),
-    *("examples.objective", "examples.max_length", "phases", "kind.max_length", "masking.probability"),
+    *("examples.objective", "examples.max_length", "phases", "kind.max_length"),
+    *("masking.kind", "masking.probability", "corpus.words"),
     *("run.seed", "device.precision"),
 )
 

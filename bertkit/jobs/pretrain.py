@@ -229,7 +229,7 @@ class _Pretraining:
         ends += [f"{budget.steps:,} steps"] if budget.steps is not None else []
         ends += [f"{budget.epochs:g} epochs"] if budget.epochs is not None else []
         say_(
-            f"Training: {settings.examples.objective}, {_lengths(settings)} "
+            f"Training: {settings.examples.objective}, masking by {settings.masking.kind}, {_lengths(settings)} "
             f"({source.steps(0):,} steps an epoch), peak rate {settings.optimizer.learning_rate:g}, {' or '.join(ends)}, "
             f"{settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
         )

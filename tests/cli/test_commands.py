@@ -319,7 +319,7 @@ def test_the_flags_of_training_arrive_where_they_belong(here: Path, monkeypatch:
     monkeypatch.setattr(pretrain, "pretrain", job)
     argv = (
         "pretrain --corpus a.txt --corpus b.txt --valid v.txt --size tiny --objective mlm --max-length 64 "
-        "--mlm-probability 0.2 --lr 1e-3 --warmup 0.05 --batch-size 8 --micro-tokens 512 --steps 7 --epochs 1.5 "
+        "--mlm-probability 0.2 --masking span --lr 1e-3 --warmup 0.05 --batch-size 8 --micro-tokens 512 --steps 7 --epochs 1.5 "
         "--max-minutes 2 --precision fp32 --seed 3 --workers 0 --log-every 5 --eval-every 10m --save-every 20 "
         "--keep-checkpoints 4 --keep-best --report-to tensorboard --vocab-size 99 --documents line "
         "--encoding-errors replace --uncased -o out --overwrite --set optimizer.beta2=0.98"
@@ -329,6 +329,7 @@ def test_the_flags_of_training_arrive_where_they_belong(here: Path, monkeypatch:
     assert settings.inputs.corpus == ("a.txt", "b.txt")
     assert settings.inputs.validation == ("v.txt",)
     assert (settings.model.size, settings.examples.objective, settings.examples.max_length) == ("tiny", "mlm", 64)
+    assert (settings.masking.kind, settings.masking.span_p, settings.masking.span_most) == ("span", 0.2, 10)
     assert (settings.masking.probability, settings.optimizer.learning_rate, settings.schedule.warmup) == (0.2, 1e-3, 0.05)
     assert (settings.batch.size, settings.batch.micro_tokens) == (8, 512)
     assert (settings.budget.steps, settings.budget.epochs, settings.budget.max_minutes) == (7, 1.5, 2.0)
