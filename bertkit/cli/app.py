@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from bertkit import __version__
-from bertkit.cli import evaluate, fill_mask, finetune, predict, pretrain, quickstart, recipes, tasks, tokenizer
+from bertkit.cli import bench, evaluate, fill_mask, finetune, predict, pretrain, quickstart, recipes, tasks, tokenizer
 from bertkit.cli.helping import Command
 
 app = typer.Typer(
     name="bertkit", add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, rich_markup_mode=None
 )
+_bench = typer.Typer(help="Measure speed and memory here.", no_args_is_help=True, rich_markup_mode=None)
 _tokenizer = typer.Typer(help="Vocabularies.", no_args_is_help=True, rich_markup_mode=None)
 _recipes = typer.Typer(help="Presets that come with bertkit.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -38,6 +39,8 @@ app.command("predict", cls=Command)(predict.predict)
 app.command("fill-mask", cls=Command)(fill_mask.fill_mask)
 _tokenizer.command("train", cls=Command)(tokenizer.train)
 app.add_typer(_tokenizer, name="tokenizer")
+_bench.command("pretrain", cls=Command)(bench.pretrain)
+app.add_typer(_bench, name="bench")
 app.command("tasks", cls=Command)(tasks.tasks)
 for _name, _function in (("ls", recipes.ls), ("show", recipes.show), ("cp", recipes.cp)):
     _recipes.command(_name, cls=Command)(_function)

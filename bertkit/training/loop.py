@@ -27,6 +27,7 @@ from bertkit.training.optimizer import set_rate
 from bertkit.training.peers import Peers
 from bertkit.training.report import PartSum, StepReport, TrainState
 from bertkit.training.schedule import Schedule
+from bertkit.training.timing import NoTiming, Timing
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -66,6 +67,7 @@ class Loop:
         max_grad_norm: Gradients are scaled down to this norm.
         signal: Says which signal (2, 15, or 0) has come in; asked once a step, and agreed on by all processes.
         passed: The steps ended because their part of the run was over, not the run.
+        timing: Told how long ``data``, ``forward``, ``backward`` and ``optimizer`` take.
     """
 
     model: nn.Module
@@ -79,6 +81,7 @@ class Loop:
     seed: int = 0
     max_grad_norm: float = 1.0
     signal: Callable[[], int] = lambda: 0
+    timing: Timing = field(default_factory=NoTiming)
     passed: bool = field(default=False, init=False)
     _names: tuple[str, ...] = field(default=(), init=False)
     _last: float = field(default=0.0, init=False)
@@ -104,7 +107,8 @@ class Loop:
             if until.step is not None and self.state.step >= until.step:
                 self.passed = True
                 return
-            found = next(feed, None)
+            with self.timing.part("data"):
+                found = next(feed, None)
             if found is None:
                 return
             agreed = self._agree(found[1])
@@ -174,7 +178,8 @@ class Loop:
                 where=f"epoch {at.epoch}, batch {at.batch}",
                 hint="Use a smaller --micro-tokens.",
             )
-        norm, totals = self._update(shared, rate)
+        with self.timing.part("optimizer"):
+            norm, totals = self._update(shared, rate)
         applied = math.isfinite(norm) and all(map(math.isfinite, totals))
         state.epoch, state.batch = at.epoch, at.batch
         state.tokens += agreed.tokens
@@ -210,10 +215,12 @@ class Loop:
         try:
             for index, batch in enumerate(batches):
                 torch.manual_seed(torch_seed(self.seed, "dropout", at.epoch, at.batch, index, self.peers.rank))
-                parts = self.model(batch.to(self.accelerator.device, non_blocking=True))
+                with self.timing.part("forward"):
+                    parts = self.model(batch.to(self.accelerator.device, non_blocking=True))
                 loss = sum((part.total / counts[name] for name, part in parts.items() if part.count), start=sums.new_zeros(()))
                 if loss.requires_grad:  # not so without a target
-                    self.accelerator.backward(loss)
+                    with self.timing.part("backward"):
+                        self.accelerator.backward(loss)
                 for name, part in parts.items():
                     column = self._names.index(name)
                     sums[0, column] += part.total.detach()
