@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import ExampleSettings
 from bertkit.fields import Settings
 from bertkit.settings.parts import TokenizerSettings
 from bertkit.training.device import DeviceSettings

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import ExampleSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.bench.alternate import Round, alternate, parts, ratios
 from bertkit.bench.machine import product_rate
