@@ -25,13 +25,15 @@ class PretrainingBatch:
         packed: S sequences, T tokens, masked.
         masked_positions: ``[M]`` int64 into T, rising; at least one in each sequence.
         masked_labels: ``[M]`` int64, what stood there.
-        next_sentence_labels: ``[S]`` int64, 0 = B is next, 1 = it is not; None without pairs.
+        next_sentence_labels: ``[S]`` int64, 0 = B is next, 1 = it is not (of order prediction: A is); None without pairs.
+        pair_part: What the pairs' part of the loss is called: ``nsp``, or ``sop``.
     """
 
     packed: PackedSequences
     masked_positions: Tensor
     masked_labels: Tensor
     next_sentence_labels: Tensor | None
+    pair_part: str = "nsp"
 
     @property
     def tokens(self) -> int:
@@ -42,7 +44,7 @@ class PretrainingBatch:
         """What the parts of the loss are divided by: masked tokens, and pairs where there are any."""
         counts = {"mlm": self.masked_labels.shape[0]}
         if self.next_sentence_labels is not None:
-            counts["nsp"] = self.next_sentence_labels.shape[0]
+            counts[self.pair_part] = self.next_sentence_labels.shape[0]
         return counts
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> PretrainingBatch:
@@ -53,6 +55,7 @@ class PretrainingBatch:
             masked_positions=self.masked_positions.to(device, non_blocking=non_blocking),
             masked_labels=self.masked_labels.to(device, non_blocking=non_blocking),
             next_sentence_labels=None if labels is None else labels.to(device, non_blocking=non_blocking),
+            pair_part=self.pair_part,
         )
 
     def to_padded(self, pad_id: int = 0) -> dict[str, Tensor]:
@@ -99,10 +102,11 @@ class Assembler:
         facts: Special ids and random replacements.
         masking: What is masked, and how.
         segments: 1 for a model with one token type only: B's segment is 0 then.
+        pair_part: What the pairs' part of the loss is called.
     """
 
-    def __init__(self, facts: VocabularyFacts, masking: MaskingSettings, *, segments: int = 2) -> None:
-        self.facts, self.masking, self.segments = facts, masking, segments
+    def __init__(self, facts: VocabularyFacts, masking: MaskingSettings, *, segments: int = 2, pair_part: str = "nsp") -> None:
+        self.facts, self.masking, self.segments, self.pair_part = facts, masking, segments, pair_part
 
     @property
     def needs_words(self) -> bool:
@@ -135,6 +139,7 @@ class Assembler:
             masked_positions=torch.from_numpy(places),
             masked_labels=torch.from_numpy(originals),
             next_sentence_labels=None if labels is None else torch.from_numpy(labels.astype(np.int64)),
+            pair_part=self.pair_part,
         )
 
 

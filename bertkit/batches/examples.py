@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from bertkit.batches.census import take_census
+from bertkit.batches.orders import draw_orders
 from bertkit.batches.pairs import draw_chunks
 from bertkit.batches.runs import gather_runs
 from bertkit.batches.stripes import Stripes
@@ -31,8 +33,9 @@ Progress = Callable[[int, int], object]
 class ExampleSettings(Settings):
     """How text becomes examples."""
 
-    objective: Literal["mlm+nsp", "mlm"] = Field(
-        default="mlm+nsp", description="What is learned: masked words, and whether B follows A."
+    objective: Literal["mlm+nsp", "mlm+sop", "mlm"] = Field(
+        default="mlm+nsp",
+        description="What is learned: masked words, and whether B follows A (nsp) or in which order two neighbours stand (sop).",
     )
     max_length: int = Field(default=128, ge=8, le=65_535, description="Tokens of a sequence at most, special tokens included.")
     short_share: float = Field(default=0.1, ge=0, le=1, description="Share of pairs that aim at a random shorter length.")
@@ -41,6 +44,11 @@ class ExampleSettings(Settings):
     def pairs(self) -> bool:
         """Are examples of an A and a B?"""
         return self.objective != "mlm"
+
+    @property
+    def pair_part(self) -> str:
+        """What the part of the loss that pairs have is called."""
+        return "sop" if self.objective == "mlm+sop" else "nsp"
 
     @property
     def room(self) -> int:
@@ -62,15 +70,17 @@ def draw_examples(
     """The examples of each block, ``[n]`` of :data:`EXAMPLE`, in the order in which they are trained on.
 
     Raises:
-        DataError: Pairs are asked for and the text has fewer than two documents of two words.
+        DataError: As :func:`require_documents`.
     """
+    require_documents(store, facts, settings, without)
     stripes = Stripes(store, facts.continues)
     done = 0
     for number, block in enumerate(stripes.blocks(seed, purpose, epoch)):
         rng = stream(seed, f"{purpose}/examples", epoch, number)
-        if settings.objective == "mlm":
+        if settings.objective != "mlm+nsp":
             text = stripes.text(block, settings.room)
-            examples = _runs(text, text.taken(without))
+            taken = text.taken(without)
+            examples = _orders(text, text.usable() & taken, settings, rng) if settings.pairs else _runs(text, taken)
         else:
             text, own = stripes.with_others(block, settings.room, without, rng)
             examples = _pairs(text, text.usable() & text.taken(without), own, settings, rng)
@@ -93,7 +103,6 @@ def _pairs(text: Text, usable: Bools, own: Bools, settings: ExampleSettings, rng
     """Pairs of the usable rows that are the block's ``own``; a wrong B may come from any that is usable."""
     if not (usable & own).any():
         return np.zeros(0, dtype=EXAMPLE)
-    require_two_documents(len(np.unique(text.owner[usable])))
     chunks = draw_chunks(text, usable & own, settings.short_share, rng)
     examples = np.zeros(len(chunks.start), dtype=EXAMPLE)
     examples["a"], examples["a_length"], examples["label"] = chunks.start, chunks.cut - chunks.start, chunks.label
@@ -106,11 +115,34 @@ def _pairs(text: Text, usable: Bools, own: Bools, settings: ExampleSettings, rng
     return examples
 
 
-def require_two_documents(usable: int) -> None:
-    """Refuses next sentence prediction on a text that has no other document to take a wrong B from."""
-    if usable < 2:
+def _orders(text: Text, usable: Bools, settings: ExampleSettings, rng: np.random.Generator) -> NDArray[np.void]:
+    """Neighbouring runs; label 1 has the second of them first."""
+    if not usable.any():
+        return np.zeros(0, dtype=EXAMPLE)
+    chunks = draw_orders(text, usable, settings.short_share, rng)
+    swapped = chunks.label == 1
+    examples = np.zeros(len(chunks.start), dtype=EXAMPLE)
+    examples["label"] = chunks.label
+    one, two = chunks.cut - chunks.start, chunks.end - chunks.cut
+    examples["a"], examples["b"] = np.where(swapped, (chunks.cut, chunks.start), (chunks.start, chunks.cut))
+    examples["a_length"], examples["b_length"] = np.where(swapped, (two, one), (one, two))
+    return examples
+
+
+def require_documents(store: Store, facts: VocabularyFacts, settings: ExampleSettings, without: Ints | None) -> None:
+    """Refuses pairs of a text that has too few documents: a wrong B must come from another one.
+
+    Raises:
+        DataError: Documents of two words or more are fewer than two (next sentence prediction) or than one (order prediction).
+    """
+    needed = {"mlm": 0, "mlm+sop": 1, "mlm+nsp": 2}[settings.objective]
+    found = take_census(store, facts.continues, without, enough=needed).pairable if needed else 0
+    if found < needed:
+        what = "Next sentence prediction needs two documents of at least two words each"
+        if needed == 1:
+            what = "Order prediction needs a document of at least two words"
         raise DataError(
-            f"Next sentence prediction needs two documents of at least two words each, and this text has {usable}.",
+            f"{what}, and this text has {found}.",
             hint="Learn from masked words alone: `bertkit pretrain --corpus FILE --objective mlm`; "
             "or, if each line is a document of its own: `bertkit pretrain --corpus FILE --documents line`.",
         )

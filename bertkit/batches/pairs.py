@@ -21,7 +21,7 @@ SEGMENT = 65_536  # documents are walked side by side, so one far longer than th
 class Chunks:
     """Pairs as they stand in the text: A is ``[start, cut)``, the true B ``[cut, end)``; each field is ``[n]`` int64.
 
-    ``label`` is the coin: 0 keeps the true B, 1 asks for a twin.
+    ``label`` is the coin: 0 keeps the true B, 1 asks for a twin (of order prediction: for B before A).
     """
 
     start: Ints
@@ -85,20 +85,20 @@ def _chunk(
     cut = units[np.minimum(first + (inner * (last - first)).astype(np.int64), len(units) - 1)]
     start = place.copy()
     alone = np.flatnonzero(first == last)
-    cut[alone] = _part(text, start[alone], end[alone], inner[alone])
+    cut[alone] = part_between_words(text, start[alone], end[alone], inner[alone])
     stuck = alone[cut[alone] < 0]
     if len(stuck):
         begin = np.where(first[stuck] > 0, units[first[stuck] - 1], 0)
         again = stuck[begin < place[stuck]]
         start[again] = begin[begin < place[stuck]]
-        cut[again] = _part(text, start[again], end[again], inner[again])
+        cut[again] = part_between_words(text, start[again], end[again], inner[again])
         for row in stuck[cut[stuck] < 0]:
             low, high = text.document_edges[document[row]], text.document_edges[document[row] + 1]
-            start[row], cut[row], end[row] = _join(text, int(start[row]), int(low), int(high), inner[row])
+            start[row], cut[row], end[row] = join_word(text, int(start[row]), int(low), int(high), inner[row])
     return start, cut, end
 
 
-def _part(text: Text, start: Ints, end: Ints, inner: np.ndarray) -> Ints:
+def part_between_words(text: Text, start: Ints, end: Ints, inner: np.ndarray) -> Ints:
     """A uniform word border inside each span, -1 where it is one word."""
     borders, rows = text.inner_borders(start, end)
     count = np.diff(rows)
@@ -106,7 +106,7 @@ def _part(text: Text, start: Ints, end: Ints, inner: np.ndarray) -> Ints:
     return np.where(count > 0, borders[chosen], -1) if len(borders) else np.full(len(start), -1)
 
 
-def _join(text: Text, place: int, low: int, high: int, inner: float) -> tuple[int, int, int]:
+def join_word(text: Text, place: int, low: int, high: int, inner: float) -> tuple[int, int, int]:
     """A unit of one word, which no border parts: it takes the sentence behind it, else the words before it again.
 
     Only where the neighbouring word does not fit either are pieces of words parted.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bertkit.batches.census import take_census
 from bertkit.batches.collator import Assembler, PretrainingBatch
-from bertkit.batches.examples import ExampleSettings, Progress, draw_examples, require_two_documents
+from bertkit.batches.examples import ExampleSettings, Progress, draw_examples, require_documents
 from bertkit.batches.masking import MaskingSettings
 from bertkit.batches.plan import EpochPlan, joined, keep_plan, open_plan, plan_key, say_facts
 from bertkit.batches.source import cut_by_tokens
@@ -43,7 +43,7 @@ class PretrainingSource:
         without: Documents that are in no example and give no wrong B (sorted indices): those held out.
 
     Raises:
-        DataError: Pairs are asked for and there are fewer than two documents of two words.
+        DataError: Pairs are asked for and there are too few documents of two words.
     """
 
     def __init__(
@@ -67,12 +67,11 @@ class PretrainingSource:
         self.examples, self.masking = examples, masking
         self.seed, self.batch_size, self.micro_tokens = seed, batch_size, micro_tokens
         self.plans, self.purpose, self.limit, self.without = plans, purpose, limit, without
-        self.assembler = Assembler(self.facts, masking, segments=segments)
+        self.assembler = Assembler(self.facts, masking, segments=segments, pair_part=examples.pair_part)
         self.key = plan_key(store, self.facts, examples, seed=seed, purpose=purpose, without=without)
         self._plan: tuple[int, EpochPlan] | None = None
         self._said = False
-        if examples.pairs:
-            require_two_documents(take_census(store, self.facts.continues, without, enough=2).pairable)
+        require_documents(store, self.facts, examples, without)
         if purpose == "training" and self.assembler.needs_words:
             self._say_characters()
 
@@ -165,12 +164,12 @@ class PretrainingSource:
         if counts.get("one_sentence_documents") == 0 and counts.get("pairable_documents") == counts.get("documents", 0):
             return
         census = take_census(self.store, self.facts.continues, self.without)
-        fact = say_facts(plan, census)
+        fact = say_facts(plan, census) if self.examples.objective == "mlm+nsp" else None
         if fact:
             say("one-sentence-documents", fact)
         left_out = census.documents - census.pairable
         if left_out:
-            say("one-word-documents", f"{left_out} documents of one word take no part in next sentence prediction.")
+            say("one-word-documents", f"{left_out} documents of one word take no part in learning from pairs.")
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__, _said=True)

@@ -26,7 +26,7 @@ Size = Annotated[
 InitFrom = Annotated[
     str | None, flags.flag("--init-from", "--model", help="Go on from this model.", panel="Data and model", metavar="MODEL")
 ]
-Objective = Annotated[str | None, flags.flag("--objective", help="mlm+nsp or mlm.", panel="Training", metavar="mlm+nsp|mlm")]
+Objective = Annotated[str | None, flags.flag("--objective", help="mlm+nsp, mlm+sop or mlm.", panel="Training", metavar="NAME")]
 Phases = Annotated[
     str | None,
     flags.flag(

@@ -154,7 +154,7 @@ class _Pretraining:
         return with_values(fill(settings, late), {"device.precision": self.machine.precision})
 
     def _model(self, frequencies: np.ndarray) -> TaskModel:
-        head = "pretraining" if self.settings.examples.objective == "mlm+nsp" else "masked_lm"
+        head = "pretraining" if self.settings.examples.pairs else "masked_lm"
         seed, save_memory = self.settings.run.seed, self.settings.batch.save_memory
         if self.checkpoint is not None:
             return load_model(self.checkpoint.path, head, must_have_head=True, seed=seed, save_memory=save_memory)[0]

@@ -139,7 +139,10 @@ class MaskedLM(Head):
 
 
 class Pretraining(MaskedLM):
-    """Masked LM and the next sentence. Batch: also ``next_sentence_labels`` ``[S]`` int64 (0: is next), or None."""
+    """Masked LM and the next sentence, or the order of two. Batch: also ``next_sentence_labels`` ``[S]`` int64, or None.
+
+    0: B is next; 1: it is not. ``pair_part`` names their part of the loss: ``nsp`` or ``sop``.
+    """
 
     architecture = "BertForPreTraining"
 
@@ -149,10 +152,10 @@ class Pretraining(MaskedLM):
         self.nsp = Linear(width, 2)
 
     def losses(self, hidden: Hidden, batch: Any) -> LossParts:
-        """``mlm``, and ``nsp`` where the batch has labels of it."""
+        """``mlm``, and ``nsp`` or ``sop`` where the batch has labels of pairs."""
         parts = super().losses(hidden, batch)
         if batch.next_sentence_labels is not None:
-            parts["nsp"] = cross_entropy(self.next_sentence(hidden), batch.next_sentence_labels)
+            parts[batch.pair_part] = cross_entropy(self.next_sentence(hidden), batch.next_sentence_labels)
         return parts
 
     def next_sentence(self, hidden: Hidden) -> Tensor:

@@ -81,9 +81,10 @@ class Health:
 
     def _stuck(self, step: int) -> dict[str, str]:
         reference, found = self.reference, {}
+        pairs = "sop" if "sop" in self.smoothed else "nsp"
         holds = {
             "unigram": reference is not None and self.smoothed.get("mlm", -math.inf) >= reference - NEAR,
-            "coin": self.smoothed.get("nsp", -math.inf) >= math.log(2) - NEAR_COIN,
+            "coin": self.smoothed.get(pairs, -math.inf) >= math.log(2) - NEAR_COIN,
         }
         for name, true in holds.items():
             if not true:
@@ -91,7 +92,7 @@ class Health:
             elif step - self.since.setdefault(name, step) >= step / 5:
                 words = _UNIGRAM if name == "unigram" else _COIN
                 found[name] = words.format(
-                    loss=self.smoothed["mlm" if name == "unigram" else "nsp"], reference=reference or 0.0, since=self.since[name]
+                    loss=self.smoothed["mlm" if name == "unigram" else pairs], reference=reference or 0.0, since=self.since[name]
                 )
         return found
 

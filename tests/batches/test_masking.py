@@ -117,7 +117,7 @@ def test_a_batch_keeps_no_unmasked_copy(vocabulary, prose):
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in reachable}
     assert len(storages) == 4
     assert sorted(storages.values()) == sorted(tensor.numel() * tensor.element_size() for tensor in reachable)
-    assert batch.__slots__ == ("packed", "masked_positions", "masked_labels", "next_sentence_labels")
+    assert batch.__slots__ == ("packed", "masked_positions", "masked_labels", "next_sentence_labels", "pair_part")
 
 
 def test_masks_are_fresh_each_epoch_and_each_call(prose, vocabulary):

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn_pairs import drawn, given_away, uncovered
 
 from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
-from bertkit.batches.plan import make_plan
 from bertkit.batches.pretraining import PretrainingSource
-from bertkit.batches.text import Text, VocabularyFacts
+from bertkit.batches.text import Text
 from bertkit.errors import DataError
 from bertkit.notices import collecting
-
-
-def drawn(store, vocabulary, length=128, *, epochs=1, seed=1, **settings):
-    """Examples of some epochs, end to end, with int64 lengths."""
-    facts = VocabularyFacts.of(vocabulary)
-    chosen = ExampleSettings(max_length=length, **settings)
-    examples = np.concatenate([make_plan(store, facts, chosen, seed=seed, epoch=epoch).examples for epoch in range(epochs)])
-    a, b, n, m = (examples[name].astype(np.int64) for name in ("a", "b", "a_length", "b_length"))
-    return Text.of(store, facts.continues, chosen.room), a, n, b, m, examples["label"].astype(np.int64)
-
-
-def uncovered(store, places, lengths):
-    depth = np.zeros(len(store.ids) + 1, dtype=np.int64)
-    np.add.at(depth, places, 1)
-    np.add.at(depth, places + lengths, -1)
-    return int((np.cumsum(depth[:-1]) == 0).sum())
 
 
 @pytest.mark.parametrize("length", [16, 64, 128, 512])
@@ -35,7 +19,7 @@ def test_every_token_is_in_an_a_or_a_true_b(prose, vocabulary, length):
     store = prose(120)
     _, a, n, b, m, label = drawn(store, vocabulary, length)
     true = label == 0
-    assert uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])) == 0
+    assert not len(uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])))
 
 
 @pytest.mark.parametrize("length", [8, 16, 128])
@@ -59,7 +43,7 @@ def test_half_of_the_pairs_of_one_sentence_documents_are_next(lines, vocabulary,
     sigma = 0.5 / np.sqrt(len(label))
     assert abs((label == 0).mean() - 0.5) < 3 * sigma
     true = label == 0
-    assert uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])) == 0
+    assert not len(uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])))
 
 
 def test_half_of_ten_thousand_pairs_are_next(prose, vocabulary):
@@ -98,26 +82,6 @@ def test_the_twin_finder_gives_exact_twins_and_says_where_there_are_none(make_st
     assert {twin(0, 7, room=4, seed=s) for s in range(20)} == {(7, 10)}
 
 
-def area_under_the_curve(scores, labels):
-    """Mann-Whitney's U over the pairs, ties half; and its standard deviation under no difference."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(scores)
-    ones, zeros = int(labels.sum()), int((1 - labels).sum())
-    area = (ranks[labels == 1].sum() - ones * (ones + 1) / 2) / (ones * zeros)
-    return area, np.sqrt((ones + zeros + 1) / (12 * ones * zeros))
-
-
-def given_away(text, a, n, b, m, label):
-    """The area under the curve of a boosted classifier that sees lengths, position and borders, fitted on one half."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    borders = [text.kind(place) == 0 for place in (a, a + n, b, b + m)]
-    seen = np.stack([n, m, n + m, np.arange(len(n)) % 256, *borders], axis=1).astype(float)
-    model = HistGradientBoostingClassifier(random_state=0).fit(seen[::2], label[::2])
-    return area_under_the_curve(model.predict_proba(seen[1::2])[:, 1], label[1::2])
-
-
 @pytest.mark.slow
 def test_the_classifier_of_this_test_can_see(prose, vocabulary):
     text, a, n, b, m, label = drawn(prose(300), vocabulary, epochs=2)
@@ -148,7 +112,7 @@ def test_a_word_longer_than_the_room_is_cut_inside(make_store, vocabulary):
     _, a, n, b, m, label = drawn(store, vocabulary, 16, epochs=5)
     true = label == 0
     assert (n + m <= 13).all()
-    assert uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])) == 0
+    assert not len(uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])))
 
 
 def test_documents_of_one_word_take_no_part_and_are_counted(make_store, vocabulary):
@@ -196,9 +160,9 @@ def test_a_long_document_walked_in_parts_loses_nothing(make_store, vocabulary, m
     store = make_store([[rng.integers(5, 300, 20).tolist() for _ in range(100)], [rng.integers(5, 300, 30).tolist()]])
     _, a, n, b, m, label = drawn(store, vocabulary, 64)
     true = label == 0
-    assert uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])) == 0
+    assert not len(uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])))
     _, a, n, *_ = drawn(store, vocabulary, 64, objective="mlm")
-    assert uncovered(store, a, n) == 0
+    assert not len(uncovered(store, a, n))
     assert n.sum() == len(store.ids)
 
 
@@ -209,7 +173,7 @@ def test_runs_hold_every_token_once_and_as_much_as_fits(prose, vocabulary, lengt
     assert (m == 0).all()
     assert (label == -1).all()
     assert n.sum() == len(store.ids)
-    assert uncovered(store, a, n) == 0
+    assert not len(uncovered(store, a, n))
     assert (n <= length - 2).all()
     assert (text.document(a) == text.document(a + n - 1)).all()
     following = np.argsort(a)
@@ -236,5 +200,5 @@ def test_pairs_of_real_text(real_data):
     area, sigma = given_away(text, a, n, b, m, label)
     assert abs(area - 0.5) < 4 * sigma, f"{area:.4f}, {(area - 0.5) / sigma:.1f} sigma of {len(label)} pairs"
     true = label == 0
-    assert uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])) == 0
+    assert not len(uncovered(store, np.concatenate([a, b[true]]), np.concatenate([n, m[true]])))
     assert (text.document(a) != text.document(b))[~true].all()

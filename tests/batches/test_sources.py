@@ -44,7 +44,7 @@ def sequences(batches):
     return found
 
 
-@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm"])
+@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm+sop", "mlm"])
 def test_a_sequence_is_cls_a_sep_b_sep(prose, vocabulary, objective):
     store = prose(40)
     source = source_of(store, vocabulary, objective=objective)
@@ -60,7 +60,7 @@ def test_a_sequence_is_cls_a_sep_b_sep(prose, vocabulary, objective):
             a = store.ids[row["a"] : row["a"] + row["a_length"]].tolist()
             b = store.ids[row["b"] : row["b"] + row["b_length"]].tolist()
             expected, types = [2, *a, 3], [0] * (len(a) + 2)
-            if objective == "mlm+nsp":
+            if objective != "mlm":
                 expected, types = [*expected, *b, 3], types + [1] * (len(b) + 1)
             assert clean == expected
             assert list(segments) == types
@@ -153,6 +153,8 @@ def test_counts_and_moving(prose, vocabulary):
     assert batch.counts() == {"mlm": len(batch.masked_labels), "nsp": 16}
     moved = batch.to("cpu")
     assert sequences([moved]) == sequences([batch])
+    (batch,) = source_of(prose(10), vocabulary, objective="mlm+sop").step(0, 0)
+    assert set(batch.counts()) == set(batch.to("cpu").counts()) == {"mlm", "sop"}
     (batch,) = source_of(prose(10), vocabulary, objective="mlm").step(0, 0)
     assert set(batch.counts()) == {"mlm"}
 
@@ -172,7 +174,7 @@ def test_micro_batches_are_cut_by_tokens(lengths, budget, expected):
     assert [(part.start, part.stop) for part in cut_by_tokens(lengths, budget)] == expected
 
 
-@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm"])
+@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm+sop", "mlm"])
 def test_held_out_documents_are_in_no_example(prose, vocabulary, objective, tmp_path):
     store = prose(40)
     held = np.array([0, 3, 17, 39])

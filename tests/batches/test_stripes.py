@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn_pairs import uncovered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,14 +26,6 @@ def small(monkeypatch):
         monkeypatch.setattr(stripes_module, "BLOCK", block)
 
     return of
-
-
-def uncovered(store, places, lengths):
-    """Which tokens of the store no span covers."""
-    depth = np.zeros(len(store.ids) + 1, dtype=np.int64)
-    np.add.at(depth, places, 1)
-    np.add.at(depth, places + lengths, -1)
-    return np.flatnonzero(np.cumsum(depth[:-1]) == 0)
 
 
 def columns(examples):
@@ -107,7 +100,7 @@ asked = given(
     documents=documents,
     stripe=st.sampled_from([40, 150, 1000]),
     length=st.sampled_from([8, 16, 64]),
-    objective=st.sampled_from(["mlm+nsp", "mlm"]),
+    objective=st.sampled_from(["mlm+nsp", "mlm+sop", "mlm"]),
     held=st.integers(0, 3),
     seed=st.integers(0, 5),
 )
@@ -141,10 +134,9 @@ def draw_any(make_store, vocabulary, *, documents, stripe, length, objective, he
         patch.setattr(stripes_module, "STRIPE", stripe)
         patch.setattr(stripes_module, "BLOCK", 3)
         census = take_census(store, vocabulary.continues, without)
-        if objective != "mlm" and census.pairable < 2:
-            if census.pairable:
-                with pytest.raises(DataError, match=f"this text has {census.pairable}"):
-                    make_plan(store, facts, chosen, seed=seed, epoch=1, without=without)
+        if census.pairable < {"mlm": 0, "mlm+sop": 1, "mlm+nsp": 2}[objective]:
+            with pytest.raises(DataError, match=f"this text has {census.pairable}"):
+                make_plan(store, facts, chosen, seed=seed, epoch=1, without=without)
             return
         examples = make_plan(store, facts, chosen, seed=seed, epoch=1, without=without).examples
         again = make_plan(store, facts, chosen, seed=seed, epoch=1, without=without).examples
@@ -162,14 +154,17 @@ def check(store, vocabulary, chosen, without, examples):
     assert np.array_equal(own, text.document(a + n - 1)), "an A crosses documents"
     assert not np.isin(own, without).any()
     wanted = text.taken(without) if chosen.objective == "mlm" else text.taken(without) & text.usable()
-    missed = uncovered(store, np.append(a, b[label == 0]), np.append(n, m[label == 0]))
+    true = (label == 0) | (chosen.objective == "mlm+sop")
+    missed = uncovered(store, np.append(a, b[true]), np.append(n, m[true]))
     assert not wanted[text.document(missed)].any(), "tokens in no A and no true B"
     if chosen.objective == "mlm":
         assert n.sum() == np.diff(text.document_edges)[wanted].sum(), "a token twice"
         return
     assert (m >= 1).all()
     assert np.array_equal(text.document(b), text.document(b + m - 1)), "a B crosses documents"
-    assert np.array_equal(text.document(b) == own, label == 0)
+    assert np.array_equal(text.document(b) == own, true)
+    if chosen.objective == "mlm+sop":
+        assert np.array_equal(a[label == 1], (b + m)[label == 1])
     assert np.array_equal(b[label == 0], (a + n)[label == 0])
     assert wanted[text.document(b)].all()
 

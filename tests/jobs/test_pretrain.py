@@ -47,6 +47,16 @@ def test_the_log_has_the_parts_apart(run: Path) -> None:
     assert all(math.isfinite(line["valid_nsp_loss"]) for line in validated)
 
 
+def test_order_prediction_is_learned_and_logged_by_its_name(corpus: Path, tmp_path: Path) -> None:
+    done(*flags(corpus, tmp_path / "out", "--steps", "3", "--objective", "mlm+sop"))
+    for line in (line for line in log(tmp_path / "out") if "loss" in line):
+        assert line["loss"] == pytest.approx(line["mlm_loss"] + line["sop_loss"])
+    assert "nsp_loss" not in (tmp_path / "out" / "log.jsonl").read_text(encoding="utf-8")
+    assert {"sop_loss", "sop_accuracy"} <= set(json.loads((tmp_path / "out" / "metrics.json").read_text(encoding="utf-8")))
+    config = json.loads((tmp_path / "out" / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["BertForPreTraining"]
+
+
 def test_figures_and_state_of_a_finished_run(run: Path) -> None:
     figures = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
     assert {"mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "unigram_loss", "steps", "tokens"} <= set(figures)

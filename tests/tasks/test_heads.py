@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from bertkit.model.config import EncoderConfig
 from bertkit.packed import PackedSequences
+from bertkit.tasks.losses import LossParts
 from bertkit.tasks.models import build_model
 from bertkit.tasks.pretraining import masked_lm_loss, unigram_bias
 
@@ -104,28 +105,37 @@ def test_a_batch_without_targets_has_zero_loss_and_zero_gradients() -> None:
     assert model.encoder.words.weight.grad is not None
 
 
-def test_sums_over_micro_batches_are_the_sum_over_the_batch() -> None:
+@pytest.mark.parametrize("pairs", ["nsp", "sop"])
+def test_sums_over_micro_batches_are_the_sum_over_the_batch(pairs: str) -> None:
     model = build_model("pretraining", CONFIG).double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += torch.randn_like(parameter) * 0.1
     positions, labels = torch.tensor([1, 6, 7, 9]), torch.tensor([10, 20, 30, 40])
-    nsp = torch.tensor([0, 1])
-    whole = model(SimpleNamespace(packed=pack(5, 6), masked_positions=positions, masked_labels=labels, next_sentence_labels=nsp))
+    coins = torch.tensor([0, 1])
     packed = pack(5, 6)
+
+    def losses(packed: PackedSequences, positions: torch.Tensor, labels: torch.Tensor, coins: torch.Tensor) -> LossParts:
+        parts: LossParts = model(
+            SimpleNamespace(
+                packed=packed,
+                masked_positions=positions,
+                masked_labels=labels,
+                next_sentence_labels=coins,
+                pair_part=pairs,
+            )
+        )
+        return parts
+
+    whole = losses(packed, positions, labels, coins)
     first = PackedSequences.from_lengths(packed.input_ids[:5], packed.token_type_ids[:5], torch.tensor([5]))
     second = PackedSequences.from_lengths(packed.input_ids[5:], packed.token_type_ids[5:], torch.tensor([6]))
     halves = [
-        model(
-            SimpleNamespace(packed=first, masked_positions=positions[:1], masked_labels=labels[:1], next_sentence_labels=nsp[:1])
-        ),
-        model(
-            SimpleNamespace(
-                packed=second, masked_positions=positions[1:] - 5, masked_labels=labels[1:], next_sentence_labels=nsp[1:]
-            )
-        ),
+        losses(first, positions[:1], labels[:1], coins[:1]),
+        losses(second, positions[1:] - 5, labels[1:], coins[1:]),
     ]
-    for name, count in (("mlm", 4), ("nsp", 2)):
+    assert set(whole) == {"mlm", pairs}
+    for name, count in (("mlm", 4), (pairs, 2)):
         assert whole[name].count == sum(half[name].count for half in halves) == count
         assert whole[name].total.item() == pytest.approx(sum(half[name].total.item() for half in halves), rel=1e-12)
 

@@ -58,13 +58,14 @@ def test_neither_before_a_million_targets_nor_in_the_warmup() -> None:
     assert course(Health(reference=7.4), losses, warming=True) == {}
 
 
-def test_pairs_told_apart_by_a_coin() -> None:
-    said = course(Health(reference=7.4), {step: {"mlm": 4.0, "nsp": 0.6935} for step in range(1, 400)})
+@pytest.mark.parametrize("pairs", ["nsp", "sop"])
+def test_pairs_told_apart_by_a_coin(pairs: str) -> None:
+    said = course(Health(reference=7.4), {step: {"mlm": 4.0, pairs: 0.6935} for step in range(1, 400)})
     assert len(said) == 1
     words = next(iter(said.values()))[0]
     assert "ln 2" in words
     assert "document boundaries" in words
-    assert course(Health(), {step: {"mlm": 4.0, "nsp": 0.66} for step in range(1, 400)}) == {}
+    assert course(Health(), {step: {"mlm": 4.0, pairs: 0.66} for step in range(1, 400)}) == {}
 
 
 def test_rate_of_0_and_losses_that_are_not_finite() -> None:
