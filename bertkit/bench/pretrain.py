@@ -15,7 +15,7 @@ from bertkit.bench.made_text import VOCABULARY, made_text
 from bertkit.bench.memory import peak_of
 from bertkit.bench.pretraining import Ours, Theirs
 from bertkit.bench.work import pretraining_flops
-from bertkit.corpus.build import build_stores
+from bertkit.corpus.build import build_store
 from bertkit.corpus.documents import CorpusSettings, open_corpus
 from bertkit.corpus.wordpiece import load_wordpiece
 from bertkit.jobs.console import Console
@@ -80,7 +80,7 @@ def _work(settings: BenchPretrainSettings, console: Console | None, machine: Mac
     if settings.corpus:
         wordpiece = load_wordpiece(Path(str(settings.tokenizer.path)), cased=settings.tokenizer.cased)
         corpus = open_corpus([Path(name) for name in settings.corpus], CorpusSettings())
-        store, _, _ = build_stores(corpus, wordpiece, CorpusSettings(), cache=cache_folder() / "stores")
+        store, _ = build_store(corpus, wordpiece, CorpusSettings(), cache=cache_folder() / "stores")
         words, text, pad = VocabularyFacts.of(wordpiece), ", ".join(settings.corpus), wordpiece.pad_id
         vocabulary = wordpiece.size
     else:
