@@ -70,14 +70,14 @@ class Course:
         run = str(self.folder.state.get("run") or peers.share(uuid.uuid4().hex))
         if self.checkpoint is not None:
             self._restore(self.checkpoint)
-        elif peers.main:
-            self.folder.record(run=run, identity=dict(self.job.identity))
         self.budget = Budget.of(
             steps=settings.budget.steps,
             epochs=settings.budget.epochs,
             minutes=settings.budget.max_minutes,
             epoch_steps=self.job.sources[0].steps,
         )
+        if peers.main:
+            self.folder.record(run=run, identity=dict(self.job.identity), planned_steps=self.budget.steps)
         self.ends = self.budget.parts([phase.share for phase in self.job.phases] or [1.0])
         self.schedule = Schedule(
             peak=settings.optimizer.learning_rate,
