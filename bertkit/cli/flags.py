@@ -87,6 +87,10 @@ EncodingErrors = Annotated[
         metavar="strict|replace",
     ),
 ]
+Words = Annotated[
+    str | None,
+    flag("--words", help="Chinese words: a list of them, jieba or rjieba.", panel=_FILES, metavar="FILE|jieba|rjieba"),
+]
 VocabSize = Annotated[int | None, flag("--vocab-size", help="Entries of a trained vocabulary.", panel=_FILES, metavar="N")]
 
 # Training

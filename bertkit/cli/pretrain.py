@@ -51,6 +51,7 @@ def pretrain(
     validation_file: Validation = None,
     documents: flags.Documents = None,
     encoding_errors: flags.EncodingErrors = None,
+    words: flags.Words = None,
     tokenizer: Tokenizer = None,
     vocab_size: flags.VocabSize = None,
     cased: flags.Cased = None,

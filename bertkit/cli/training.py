@@ -53,6 +53,7 @@ PRETRAINING = {
     "validation_file": ("inputs.validation", "--validation-file"),
     "documents": ("corpus.documents", "--documents"),
     "encoding_errors": ("corpus.encoding_errors", "--encoding-errors"),
+    "words": ("corpus.words", "--words"),
     "tokenizer": ("tokenizer.path", "--tokenizer"),
     "vocab_size": ("tokenizer.vocab_size", "--vocab-size"),
     "cased": ("tokenizer.cased", "--cased/--uncased"),

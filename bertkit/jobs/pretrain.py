@@ -10,6 +10,7 @@ import numpy as np
 
 from bertkit.batches.phases import Phase, phases_text
 from bertkit.batches.pretraining import PretrainingSource
+from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.documents import open_corpus
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
 from bertkit.errors import DataError, SettingsError
@@ -46,7 +47,7 @@ def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
     machine = Machine.of(settings.device, report_to=settings.run.report_to)
     size = settings.model.size or ("mini" if machine.on_cpu else "base")
     name = run_name(settings, "continued" if settings.model.init_from is not None else size)
-    sizes = input_sizes(settings.inputs.corpus + settings.inputs.validation)
+    sizes = input_sizes((*settings.inputs.corpus, *settings.inputs.validation, settings.corpus.words))
     facts = {"input_bytes": sizes}
     with claimed(settings, console, machine.peers, command="pretrain", name=name, facts=facts) as folder:
         if folder.situation == "finished":
@@ -71,6 +72,7 @@ class _Pretraining:
             init_from = settings.model.init_from
             self.base = machine.peers.main_only(lambda: model_folder(init_from))
             config_of(self.base)  # before its tokenizer: a folder that is no model is said to be one
+        machine.peers.main_only(lambda: segmenter_of(settings.corpus.words) is None)  # what is no list is told before any work
         self.corpus = open_corpus(settings.inputs.corpus, settings.corpus)
         self.wordpiece = machine.peers.main_only(lambda: self._tokenizer(settings))
         self.config = self._config(settings)

@@ -77,9 +77,11 @@ def test_closing_ends_the_thread():
 
 
 @pytest.mark.slow
-def test_pretraining_batches_are_the_same_for_any_workers(prose, vocabulary):
+@pytest.mark.parametrize("kind", ["token", "word", "span"])
+def test_pretraining_batches_are_the_same_for_any_workers(prose, vocabulary, kind):
+    masking = MaskingSettings(kind=kind)
     source = PretrainingSource(
-        prose(40), vocabulary, ExampleSettings(max_length=64), MaskingSettings(), seed=3, batch_size=16, micro_tokens=400
+        prose(40), vocabulary, ExampleSettings(max_length=64), masking, seed=3, batch_size=16, micro_tokens=400
     )
     count = source.steps(0) + 3
     runs = []
