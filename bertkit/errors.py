@@ -17,7 +17,8 @@ BertkitError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 
 class BertkitError(Exception):
@@ -37,6 +38,12 @@ class BertkitError(Exception):
         self.message = message
         self.where = where
         self.hint = hint
+        self.told: Mapping[str, Any] = {}
+
+    def telling(self, told: Mapping[str, Any]) -> Self:
+        """The same error, with what the command found nevertheless: ``--json`` gives it beside the error."""
+        self.told = told
+        return self
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions cross process borders by pickle, which would call the class without its keywords.

@@ -20,10 +20,13 @@ class Notice:
 
 
 _listeners: list[Callable[[Notice], None]] = []
+_hushed: list[frozenset[str]] = []
 
 
 def say(kind: str, message: str) -> None:
     """Tells every listener; saying the same thing once is the listener's part."""
+    if any(kind in kinds for kinds in _hushed):
+        return
     for listener in _listeners:
         listener(Notice(kind, message))
 
@@ -36,6 +39,16 @@ def listening(listener: Callable[[Notice], None]) -> Iterator[None]:
         yield
     finally:
         _listeners.remove(listener)
+
+
+@contextmanager
+def hushed(*kinds: str) -> Iterator[None]:
+    """Inside, notices of these kinds reach nobody: whoever says so tells the same in another way."""
+    _hushed.append(frozenset(kinds))
+    try:
+        yield
+    finally:
+        _hushed.pop()
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from bertkit import __version__
-from bertkit.cli import bench, evaluate, fill_mask, finetune, predict, pretrain, quickstart, recipes, tasks, tokenizer
+from bertkit.cli import bench, corpus, evaluate, fill_mask, finetune, predict, pretrain, quickstart, recipes, tasks, tokenizer
 from bertkit.cli.helping import Command
 
 app = typer.Typer(
     name="bertkit", add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, rich_markup_mode=None
 )
 _bench = typer.Typer(help="Measure speed and memory here.", no_args_is_help=True, rich_markup_mode=None)
+_corpus = typer.Typer(help="Texts and their token stores.", no_args_is_help=True, rich_markup_mode=None)
 _tokenizer = typer.Typer(help="Vocabularies.", no_args_is_help=True, rich_markup_mode=None)
 _recipes = typer.Typer(help="Presets that come with bertkit.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -37,6 +38,11 @@ app.command("finetune", cls=Command)(finetune.finetune)
 app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("predict", cls=Command)(predict.predict)
 app.command("fill-mask", cls=Command)(fill_mask.fill_mask)
+_corpus.command("build", cls=Command)(corpus.build)
+_corpus.command("inspect", cls=Command)(corpus.inspect)
+_corpus.command("ls", cls=Command)(corpus.ls)
+_corpus.command("rm", cls=Command)(corpus.rm)
+app.add_typer(_corpus, name="corpus")
 _tokenizer.command("train", cls=Command)(tokenizer.train)
 app.add_typer(_tokenizer, name="tokenizer")
 _bench.command("pretrain", cls=Command)(bench.pretrain)

@@ -91,6 +91,9 @@ Words = Annotated[
     str | None,
     flag("--words", help="Chinese words: a list of them, jieba or rjieba.", panel=_FILES, metavar="FILE|jieba|rjieba"),
 ]
+Dedup = Annotated[
+    str | None, flag("--dedup", help="exact leaves out documents that stood before.", panel=_FILES, metavar="none|exact")
+]
 VocabSize = Annotated[int | None, flag("--vocab-size", help="Entries of a trained vocabulary.", panel=_FILES, metavar="N")]
 
 # Training

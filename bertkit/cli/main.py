@@ -92,7 +92,7 @@ def _tell(session: Session, error: BertkitError, code: int) -> None:
     first = is_first_process()
     if session.json and first:
         facts = {"kind": error.kind, "message": error.message, "where": error.where, "hint": error.hint}
-        _print_object(session, {"ok": False, "schema": SCHEMA, "error": facts, "exit_code": code})
+        _print_object(session, {**error.told, "ok": False, "schema": SCHEMA, "error": facts, "exit_code": code})
     # What every process finds alike the first alone says; what befalls one of them is said by that one.
     if not first and isinstance(error, (UsageError, InputError, MissingError, Stopped)):
         return

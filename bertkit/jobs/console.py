@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bertkit.jobs import columns
+from bertkit.jobs.layout import page_width
 from bertkit.jobs.signals import Stop
 from bertkit.notices import Notice, listening
 
@@ -159,6 +160,35 @@ class Console:
         """What was asked for, on stdout; nothing under ``--json`` (there it is in the object) or ``-q``."""
         if self.first and not self.quiet and not self.json:
             self._write(self.stdout, clean(text))
+
+    def styled(self, parts: Sequence[tuple[object, str]], *, first: str = "", rest: str = "") -> None:
+        """What was asked for, in several styles: wrapped to the width of a page, and coloured on a terminal alone.
+
+        Args:
+            parts: Texts, spaces included, each with rich's name of a style (``bold``, ``red``) or ``""``.
+            first: What the first line begins with.
+            rest: What every further line begins with.
+        """
+        from rich.console import Console as RichConsole
+        from rich.text import Text
+
+        if not self.first or self.quiet or self.json:
+            return
+        terminal = self.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        drawing = RichConsole(
+            file=self.stdout,
+            width=page_width(self.stdout),
+            force_terminal=terminal,
+            no_color=not terminal or bool(os.environ.get("NO_COLOR")),
+            markup=False,
+            highlight=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+        text = Text.assemble(*((clean(part), style) for part, style in parts))
+        for number, line in enumerate(text.wrap(drawing, drawing.width - max(len(first), len(rest)))):
+            line.rstrip()
+            drawing.print(Text(rest if number else first) + line, soft_wrap=True)
 
     def data(self, record: Any) -> None:
         """A record of asked-for data on stdout, one JSON line (``predict``), also with ``-q``; nothing under ``--json``."""

@@ -12,6 +12,7 @@ from bertkit.batches.phases import Phase, phases_text
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.documents import open_corpus
+from bertkit.corpus.holding import held
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
 from bertkit.errors import DataError, SettingsError
 from bertkit.jobs.console import Console
@@ -81,6 +82,10 @@ class _Pretraining:
     def run(self) -> Outcome:
         """Builds or finds the text, trains, and leaves the run folder finished."""
         text = self.machine.peers.main_only(lambda: pretraining_text(self.settings, self.corpus, self.wordpiece, self.console))
+        with held([text.store.folder, text.validation.folder]):
+            return self._trained(text)
+
+    def _trained(self, text: PretrainingText) -> Outcome:
         frequencies = text.frequencies
         sources = training_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
         validation = validation_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)

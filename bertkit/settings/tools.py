@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.fields import Settings
+from bertkit.settings.parts import TokenizerSettings
 
 
 class Output(Settings):
@@ -32,3 +35,65 @@ class QuickstartSettings(Output):
     text: str | None = Field(None, description="A text file of at least 9 documents; unset: Python's own help.")
     seed: int = Field(42, ge=0, lt=2**63, description="The seed of everything that is drawn.")
     device: Literal["auto", "cpu"] = Field("auto", description="auto takes a GPU where there is one.")
+
+
+class _OfText(Output):
+    """What the commands share that read a text as a pretraining does."""
+
+    paths: tuple[str, ...] = Field(min_length=1, description="Text files, folders of them, data sets.")
+    corpus: CorpusSettings = Field(default_factory=CorpusSettings)
+    tokenizer: TokenizerSettings = Field(default_factory=TokenizerSettings)
+    workers: int | None = Field(
+        None, ge=0, le=128, description="Processes that build; unset: by the machine. Never changes the result."
+    )
+
+    def contradictions(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Pairs of settings that cannot both be right."""
+        if self.tokenizer.path is not None and self.tokenizer.vocab_size is not None:
+            yield (
+                ("tokenizer.path", "tokenizer.vocab_size"),
+                "A vocabulary that is read has its size: give tokenizer.path or tokenizer.vocab_size, not both.",
+            )
+
+
+class CorpusBuildSettings(_OfText):
+    """``bertkit corpus build PATH…``."""
+
+    shard: str | None = Field(None, description="Build part i of n alone, written i/n, counted from 1.")
+
+    @field_validator("shard")
+    @classmethod
+    def _shard(cls, value: str | None) -> str | None:
+        if value is not None:
+            match = re.fullmatch(r"([0-9]+)/([0-9]+)", value)
+            if match is None or not 1 <= int(match[1]) <= int(match[2]):
+                raise ValueError(f"is i/n with i from 1 to n, such as 3/8, not {value!r}")
+        return value
+
+    def shard_numbers(self) -> tuple[int, int] | None:
+        """``(i, n)``; None: all of the text."""
+        if self.shard is None:
+            return None
+        number, _, count = self.shard.partition("/")
+        return int(number), int(count)
+
+
+class CorpusInspectSettings(_OfText):
+    """``bertkit corpus inspect PATH…|STORE|RUN``."""
+
+    max_lengths: tuple[int, ...] = Field(
+        (128, 512), min_length=1, description="Lengths of sequences that an epoch is planned for."
+    )
+    validation: tuple[str, ...] = Field((), description="Text files to validate on: is their text in this one?")
+    against: tuple[str, ...] = Field((), description="A task's files or folders: is their text in this one?")
+    strict: bool = Field(False, description="Any fault of the text is an error.")
+    seed: int = Field(42, ge=0, lt=2**63, description="The seed of the examples that are shown.")
+    examples: int = Field(3, ge=0, le=100, description="Masked examples that are shown.")
+    step: int | None = Field(None, ge=1, description="Of a run: show the batch of this step instead.")
+
+    @field_validator("max_lengths")
+    @classmethod
+    def _lengths(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if any(not 8 <= length <= 65_535 for length in value):
+            raise ValueError("holds lengths from 8 to 65 535")
+        return value

@@ -1,0 +1,267 @@
+"""A look at a corpus' text beside its vocabulary: what repeats, which words are unknown, which scripts it is written in.
+
+It reads the text once, and once more as far as needed to show the lines and documents that repeat. Memory holds a batch of
+lines, whatever the size of the text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bertkit.corpus.documents import CorpusSettings, Progress, ReadReport, read_lines
+from bertkit.corpus.frequent import FrequentTexts
+from bertkit.corpus.repeats import RepeatCounter, Repeats
+from bertkit.corpus.scripts import CODE_POINTS, count_code_points, letters_of_scripts, script_of_text, scripts_of_tokens
+from bertkit.corpus.shapes import Shapes
+from bertkit.corpus.sources import Corpus
+from bertkit.corpus.vocabulary import SPECIALS
+from bertkit.corpus.wordpiece import WordPiece
+
+LONG = 40
+"""Characters of a long line: a sentence. Shorter ones are headings, names and dates, which come again in any text."""
+
+GROUPS = 1000  # repeated lines whose text is looked up
+SHOWN = 200  # characters kept of one
+_BATCH = 1_000_000  # characters encoded at once
+_LOOKED_AT_ONCE = 256  # lines whose characters are matched to pieces, some 30 kB each
+_SAMPLE = 20_000  # lines with an unknown word that are all looked at; of more, every second, then every fourth …
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A text that stands in the corpus more than once: its beginning, its characters in all (a document's: 0), how often."""
+
+    text: str
+    characters: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What the corpus has of one script, and what the vocabulary makes of it.
+
+    Attributes:
+        name: ``Latin``, ``Han`` …
+        letters: Letters.
+        words: Words that became pieces; each Han character is one where the vocabulary has it so.
+        pieces: The pieces that they became.
+        unknown: Words that became ``[UNK]``.
+    """
+
+    name: str
+    letters: int
+    words: int
+    pieces: int
+    unknown: int
+
+    @property
+    def unknown_share(self) -> float:
+        """Of all words, those that are unknown."""
+        return self.unknown / max(1, self.words + self.unknown)
+
+    @property
+    def pieces_a_word(self) -> float:
+        """Pieces by words that are known."""
+        return self.pieces / max(1, self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What the text is like.
+
+    Attributes:
+        reading: What reading met.
+        characters: Characters of the lines.
+        long_lines: Repeats among lines of 40 characters or more.
+        short_lines: Among shorter ones.
+        documents: Among documents.
+        line_groups: The lines that come most often, the most frequent first.
+        document_groups: The documents, by their first line.
+        scripts: By letters, the commonest first.
+        unknown_words: The commonest words that became ``[UNK]``, with counts.
+        unknown_sampled: Those counts are of a part of the lines.
+        unknown_lowercased: Of the unknown words that were looked at, the share that the vocabulary has in small letters.
+        shapes: Lines that are no plain prose.
+    """
+
+    reading: ReadReport
+    characters: int
+    long_lines: Repeats
+    short_lines: Repeats
+    documents: Repeats
+    line_groups: tuple[Group, ...]
+    document_groups: tuple[Group, ...]
+    scripts: tuple[Script, ...]
+    unknown_words: tuple[tuple[str, int], ...]
+    unknown_sampled: bool
+    unknown_lowercased: float
+    shapes: Shapes
+
+
+def survey_text(
+    corpus: Corpus, settings: CorpusSettings, wordpiece: WordPiece, folder: Path, progress: Progress | None = None
+) -> Survey:
+    """Looks at a corpus.
+
+    Args:
+        corpus: Its sources.
+        settings: What parts documents, and what a bad byte does.
+        wordpiece: The vocabulary.
+        folder: An empty folder for 8 bytes a line.
+        progress: Told bytes done and bytes in all.
+
+    Raises:
+        DataError: A byte that is not UTF-8 under ``strict``.
+    """
+    words = _Words(wordpiece)
+    long = RepeatCounter(folder / "long", largest=GROUPS)
+    short = RepeatCounter(folder / "short", largest=GROUPS)
+    documents = RepeatCounter(folder / "documents", largest=20)
+    reading, shapes = ReadReport(), Shapes()
+    waiting: tuple[array[int], ...] = (array("Q"), array("Q"), array("Q"))  # hashes of long lines, short ones, documents
+    document = hashlib.blake2b(digest_size=8)
+    for line in read_lines(corpus, settings, reading, progress):
+        if line is None:
+            waiting[2].append(_number(document))
+            document = hashlib.blake2b(digest_size=8)
+            shapes.end_document()
+        else:
+            text = line.strip()
+            data = text.encode("utf-8", "surrogatepass")
+            document.update(data + b"\n")
+            shapes.add(text)
+            waiting[len(text) < LONG].append(_number(hashlib.blake2b(data, digest_size=8)))
+            words.add(text)
+        for counter, hashes in zip((long, short, documents), waiting, strict=True):
+            if line is None and len(hashes) > 1 << 16:
+                counter.add(np.frombuffer(hashes, dtype=np.uint64))
+                del hashes[:]
+    words.flush()
+    repeats = []
+    for counter, hashes in zip((long, short, documents), waiting, strict=True):
+        counter.add(np.array(hashes, dtype=np.uint64))
+        repeats.append(counter.finish())
+    lines, texts = _groups(corpus, settings, repeats[0].largest + repeats[1].largest, repeats[2].largest)
+    return Survey(
+        reading=reading,
+        characters=words.characters,
+        long_lines=repeats[0],
+        short_lines=repeats[1],
+        documents=repeats[2],
+        line_groups=lines,
+        document_groups=texts,
+        scripts=words.scripts(),
+        unknown_words=tuple(words.unknown.most(20)),
+        unknown_sampled=words.stride > 1 or words.unknown.lost > 0,
+        unknown_lowercased=words.known_in_small_letters(),
+        shapes=shapes,
+    )
+
+
+def _number(digest: hashlib.blake2b) -> int:
+    return int.from_bytes(digest.digest(), "little")
+
+
+def _groups(
+    corpus: Corpus, settings: CorpusSettings, lines: tuple[tuple[int, int], ...], documents: tuple[tuple[int, int], ...]
+) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    """The texts of repeated lines and documents, read again up to where the last of them stands first."""
+    wanted, texts = dict(lines), dict(documents)
+    found: tuple[list[Group], list[Group]] = ([], [])
+    document, opening = hashlib.blake2b(digest_size=8), ""
+    for line in read_lines(corpus, settings, ReadReport()) if wanted or texts else ():
+        if line is None:
+            if (count := texts.pop(_number(document), None)) is not None:
+                found[1].append(Group(text=opening[:SHOWN], characters=0, count=count))
+            document, opening = hashlib.blake2b(digest_size=8), ""
+        else:
+            text = line.strip()
+            data = text.encode("utf-8", "surrogatepass")
+            document.update(data + b"\n")
+            opening = opening or text
+            if (count := wanted.pop(_number(hashlib.blake2b(data, digest_size=8)), None)) is not None:
+                found[0].append(Group(text=text[:SHOWN], characters=len(text), count=count))
+        if not wanted and not texts:
+            break
+    ordered = [tuple(sorted(groups, key=lambda group: (-group.count, group.text))) for groups in found]
+    return ordered[0], ordered[1]
+
+
+class _Words:
+    """What becomes of the text's words, a batch of lines at a time."""
+
+    def __init__(self, wordpiece: WordPiece) -> None:
+        self.characters = 0
+        self.unknown = FrequentTexts()
+        self.stride = 1
+        self._wordpiece = wordpiece
+        self._names, self._script_of = scripts_of_tokens(wordpiece.vocabulary, SPECIALS)
+        self._letters = np.zeros(CODE_POINTS, dtype=np.int64)
+        self._pieces = np.zeros(len(self._names), dtype=np.int64)
+        self._words = np.zeros(len(self._names), dtype=np.int64)
+        self._unknown_tokens = 0
+        self._lines: list[str] = []
+        self._waiting = 0
+        self._met = 0  # lines with an unknown word
+
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        self.characters += len(line)
+        self._waiting += len(line)
+        if self._waiting > _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        wordpiece, lines = self._wordpiece, self._lines
+        self._letters += count_code_points("".join(lines))
+        encoded = wordpiece.encode_flat(lines)
+        scripts = self._script_of[encoded.ids]
+        self._pieces += np.bincount(scripts, minlength=len(self._names))
+        self._words += np.bincount(scripts[~wordpiece.continues[encoded.ids]], minlength=len(self._names))
+        unknown = np.flatnonzero(encoded.ids == wordpiece.unk_id)
+        self._unknown_tokens += len(unknown)
+        some = []
+        for number in np.unique(np.searchsorted(encoded.ends, unknown, side="right")).tolist():
+            if self._met % self.stride == 0:
+                some.append(lines[number])
+            self._met += 1
+            self.stride = 1 << max(0, (self._met // _SAMPLE).bit_length() - 1)
+        for begin in range(0, len(some), _LOOKED_AT_ONCE):
+            self._look(some[begin : begin + _LOOKED_AT_ONCE])
+        self._lines, self._waiting = [], 0
+
+    def _look(self, lines: list[str]) -> None:
+        for line, (ids, places) in zip(lines, self._wordpiece.encode_with_offsets(lines), strict=True):
+            for start, end in places[ids == self._wordpiece.unk_id].tolist():
+                self.unknown.add(line[start:end])
+
+    def known_in_small_letters(self) -> float:
+        most = self.unknown.most(1000)
+        small = self._wordpiece.encode([word.lower() for word, _ in most])
+        known = sum(
+            count for (_, count), ids in zip(most, small, strict=True) if len(ids) and not (ids == self._wordpiece.unk_id).any()
+        )
+        return known / max(1, sum(count for _, count in most))
+
+    def scripts(self) -> tuple[Script, ...]:
+        seen: dict[str, int] = {}
+        for word, count in self.unknown.items():
+            script = script_of_text(word) or ""
+            seen[script] = seen.get(script, 0) + count
+        scale = self._unknown_tokens / max(1, sum(seen.values()))
+        number = {name: index for index, name in enumerate(self._names)}
+        return tuple(
+            Script(
+                name=name,
+                letters=letters,
+                words=int(self._words[number[name]]) if name in number else 0,
+                pieces=int(self._pieces[number[name]]) if name in number else 0,
+                unknown=round(seen.get(name, 0) * scale),
+            )
+            for name, letters in letters_of_scripts(self._letters).items()
+        )

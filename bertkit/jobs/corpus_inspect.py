@@ -1,0 +1,213 @@
+"""``bertkit corpus inspect``: what a model will see of a text, and whether the text is fit to learn from."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertkit.corpus.build import build_store
+from bertkit.corpus.chinese import segmenter_of
+from bertkit.corpus.documents import open_corpus
+from bertkit.corpus.holding import held
+from bertkit.corpus.judgement import Counted, Judgement
+from bertkit.corpus.store import TokenStore
+from bertkit.corpus.store_files import is_store
+from bertkit.corpus.survey import Survey, survey_text
+from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
+from bertkit.errors import DataError, UsageError
+from bertkit.jobs.console import Console
+from bertkit.jobs.corpus_cache import find_store, kept_stores, stores_folder
+from bertkit.jobs.corpus_facts import Facts, facts_of
+from bertkit.jobs.corpus_judgement import Seen, judge_text
+from bertkit.jobs.corpus_page import print_page
+from bertkit.jobs.corpus_seen import seen_in
+from bertkit.jobs.corpus_vocabulary import vocabulary_of
+from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.places import STATE
+from bertkit.jobs.pretraining_text import build_workers, with_rate
+from bertkit.notices import hushed, say
+from bertkit.settings.tools import CorpusInspectSettings
+
+# What a build says of a text in a note is judged here, with more to it.
+_JUDGED = ("duplicate-documents", "duplicate-lines", "no-blank-line", "one-sentence-documents", "dropped-documents")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What was found.
+
+    Attributes:
+        name: The text, for people.
+        store: Its store.
+        wordpiece: Its vocabulary.
+        survey: The look at its text; None where only a store was named.
+        facts: The look at its store.
+        seen: What of validation and evaluation files stands in it.
+        judgements: Its faults.
+    """
+
+    name: str
+    store: TokenStore
+    wordpiece: WordPiece
+    survey: Survey | None
+    facts: Facts
+    seen: tuple[Seen, ...] = ()
+    judgements: tuple[Judgement, ...] = field(default=())
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        survey, facts, counts = self.survey, self.facts, self.store.counts
+        told: dict[str, Any] = {
+            "judgements": [judgement.as_dict() for judgement in self.judgements],
+            "name": self.name,
+            "store": self.store.folder,
+            "counts": counts,
+            "vocabulary": {"size": self.wordpiece.size, "lowercase": self.wordpiece.lowercase},
+            "unknown_share": counts.get("unknown_tokens", 0) / max(1, self.store.tokens),
+            "unigram_cross_entropy": facts.unigram,
+            "sentence_lengths": facts.sentences.as_dict(),
+            "document_lengths": facts.documents.as_dict(),
+            "epochs": [asdict(epoch) for epoch in facts.epochs],
+            "examples": [example.as_dict() for example in facts.examples],
+            "seen": [asdict(seen) for seen in self.seen],
+        }
+        if survey is not None:
+            told |= {
+                "characters": survey.characters,
+                "unknown_words": [{"word": word, "count": count} for word, count in survey.unknown_words],
+                "unknown_words_sampled": survey.unknown_sampled,
+                "scripts": [
+                    {**asdict(script), "pieces_a_word": script.pieces_a_word, "unknown_share": script.unknown_share}
+                    for script in survey.scripts
+                ],
+            }
+        return told
+
+
+def inspect_corpus(settings: CorpusInspectSettings, console: Console) -> Outcome:
+    """Looks at a text, a store or the text of a run, and judges it.
+
+    Raises:
+        DataError: ``strict``, and the text has a fault (exit 3).
+        BertkitError: As the build and the readers.
+    """
+    found = _inspected(_of_run(settings), console)
+    print_page(found, console)
+    told = found.as_dict()
+    if settings.strict and found.judgements:
+        kinds = ", ".join(judgement.kind for judgement in found.judgements)
+        raise DataError(f"The text has {len(found.judgements)} faults: {kinds}.", where=found.name).telling(told)
+    return Outcome(output=found.store.folder, extra=told)
+
+
+def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
+    """For a run folder the settings that inspect its text; others stay."""
+    run = Path(settings.paths[0])
+    if len(settings.paths) != 1 or not (run / STATE).is_file():
+        return settings
+    from bertkit.settings.commands import PretrainSettings
+    from bertkit.settings.resolve import resolve
+
+    its = resolve(PretrainSettings, command="pretrain", recipe=str(run / "settings.yaml"))
+    tokenizer = settings.tokenizer.model_copy(update={"path": settings.tokenizer.path or str(run)})
+    return settings.model_copy(
+        update={
+            "paths": its.inputs.corpus,
+            "corpus": its.corpus,
+            "tokenizer": tokenizer,
+            "validation": settings.validation or its.inputs.validation,
+        }
+    )
+
+
+def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
+    folder = _store_folder(settings)
+    with tempfile.TemporaryDirectory(prefix="bertkit-") as work:
+        if folder is None:
+            name = ", ".join(settings.paths)
+            store, wordpiece, survey = _text(settings, console, Path(work) / "survey")
+        else:
+            name, survey = str(folder), None
+            store = TokenStore.open(folder)
+            wordpiece = load_wordpiece(Path(settings.tokenizer.path or folder), cased=settings.tokenizer.cased)
+            _check_vocabulary(store, wordpiece)
+            say("store-alone", "A store has no lines any more: what repeats and which words are unknown is told of text files.")
+        with held([store.folder]), hushed(*_JUDGED):
+            facts = facts_of(
+                store,
+                wordpiece,
+                settings.max_lengths,
+                seed=settings.seed,
+                examples=settings.examples,
+                plans=Path(work) / "plans",
+            )
+            seen = seen_in(store, wordpiece, settings.corpus, console, validation=settings.validation, against=settings.against)
+        counted = _counted(store, facts, wordpiece, settings.corpus.documents)
+        judgements = judge_text(counted, survey, seen)
+    return Inspection(
+        name=name,
+        store=store,
+        wordpiece=wordpiece,
+        survey=survey,
+        facts=facts,
+        seen=tuple(seen),
+        judgements=tuple(judgements),
+    )
+
+
+def _store_folder(settings: CorpusInspectSettings) -> Path | None:
+    """The store that is named, by its folder or its name in the cache; None where text is."""
+    if len(settings.paths) != 1:
+        return None
+    path = Path(settings.paths[0])
+    if is_store(path):
+        return path
+    digits = set("0123456789abcdef")
+    if not path.exists() and len(path.name) >= 4 and set(settings.paths[0].lower()) <= digits:
+        return find_store(settings.paths[0], kept_stores()).folder
+    return None
+
+
+def _text(settings: CorpusInspectSettings, console: Console, work: Path) -> tuple[TokenStore, WordPiece, Survey]:
+    corpus = open_corpus(settings.paths, settings.corpus)
+    if corpus.once:
+        raise UsageError("A text is looked at more than once.", where="corpus inspect", hint="Write it to a file first.")
+    wordpiece = vocabulary_of(corpus, settings.corpus, settings.tokenizer, console)
+    with hushed(*_JUDGED), console.progress("Reading the text", safe=True) as update:
+        store, _ = build_store(
+            corpus,
+            wordpiece,
+            settings.corpus,
+            cache=stores_folder(),
+            workers=build_workers(corpus.bytes) if settings.workers is None else settings.workers,
+            words=segmenter_of(settings.corpus.words),
+            progress=with_rate(update),
+        )
+    with console.progress("Looking at its lines", safe=True) as update:
+        survey = survey_text(corpus, settings.corpus, wordpiece, work, progress=with_rate(update))
+    return store, wordpiece, survey
+
+
+def _check_vocabulary(store: TokenStore, wordpiece: WordPiece) -> None:
+    if store.vocab_size != wordpiece.size:
+        raise DataError(
+            f"The store was made with a vocabulary of {store.vocab_size:,} entries, and this one has {wordpiece.size:,}.",
+            where=str(store.folder),
+            hint="Name the vocabulary that made it: --tokenizer DIR.",
+        )
+
+
+def _counted(store: TokenStore, facts: Facts, wordpiece: WordPiece, parting: str) -> Counted:
+    counts = store.counts
+    return Counted(
+        documents=store.documents,
+        tokens=store.tokens,
+        unknown_tokens=counts.get("unknown_tokens", 0),
+        one_sentence_documents=counts.get("one_sentence_documents", 0),
+        dropped_documents=counts.get("dropped_documents", 0),
+        longest_document=facts.documents.longest,
+        parting=parting,
+        lowercase=wordpiece.lowercase,
+    )

@@ -1,0 +1,109 @@
+"""An inspection as a page: figures, histograms, masked examples, and the judgement at its end, where the eye is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bertkit.corpus.judgement import Judgement, percent
+from bertkit.corpus.lengths import Lengths
+from bertkit.jobs.console import Console
+from bertkit.jobs.layout import beside, cut, histogram, page_width, shows_blocks
+from bertkit.jobs.masked_text import LEGEND, styled
+
+if TYPE_CHECKING:
+    from bertkit.jobs.corpus_inspect import Inspection
+
+_LEVELS = {"error": "bold red", "warning": "bold yellow"}
+_INDENT = "  "
+
+
+def print_page(found: Inspection, console: Console) -> None:
+    """Prints it on stdout."""
+    width = page_width(console.stdout)
+    casing = "uncased" if found.wordpiece.lowercase else "cased"
+    console.styled([(cut(found.name, width - 30), "bold"), (f"  vocabulary of {found.wordpiece.size:,}, {casing}", "")])
+    console.result()
+    _figures(found, console, width)
+    console.result()
+    _histograms(found.facts.sentences, found.facts.documents, console, width)
+    if found.facts.examples:
+        console.result()
+        _examples(found, console)
+    console.result()
+    _judgements(found, console)
+
+
+def _figures(found: Inspection, console: Console, width: int) -> None:
+    counts, facts = found.store.counts, found.facts
+    tokens, unknown = found.store.tokens, counts.get("unknown_tokens", 0)
+    dropped = counts.get("dropped_documents", 0)
+    rows = [
+        ("documents", f"{found.store.documents:,}" + (f"; {dropped:,} without a token were dropped" if dropped else "")),
+        ("sentences", f"{facts.sentences.count:,}"),
+        ("tokens", f"{tokens:,}"),
+        ("unknown", f"{percent(unknown / max(1, tokens))} of the tokens" + _words(found)),
+        ("unigram", f"{facts.unigram:.2f} nats a token, a masked-word loss that word frequencies alone give"),
+    ]
+    for epoch in facts.epochs:
+        share = "no pairs" if epoch.is_next is None else f"{100 * epoch.is_next:.1f} % IsNext"
+        cut_ones = f", {epoch.cut_sentences:,} sentences cut" if epoch.cut_sentences else ""
+        rows.append(
+            (f"L = {epoch.max_length}", f"{epoch.examples:,} examples an epoch, {share}, {epoch.tokens:.0f} tokens{cut_ones}")
+        )
+    wide = max(len(name) for name, _ in rows) + 2
+    for name, value in rows:
+        console.styled([(value, "")], first=f"{_INDENT}{name:<{wide}}", rest=_INDENT + " " * wide)
+
+
+def _words(found: Inspection) -> str:
+    if found.survey is None or not found.survey.unknown_words:
+        return ""
+    words = ", ".join(f"{cut(word, 20)} {count:,}" for word, count in found.survey.unknown_words[:8])
+    return (": of a part, " if found.survey.unknown_sampled else ": ") + words
+
+
+def _histograms(sentences: Lengths, documents: Lengths, console: Console, width: int) -> None:
+    half = (width - 4) // 2
+    blocks = shows_blocks(getattr(console.stdout, "encoding", None))
+    columns = [
+        [f"Tokens of a {name}: {lengths.mean:,.0f} on average", *histogram(*_used(lengths), half, blocks=blocks)]
+        for name, lengths in (("sentence", sentences), ("document", documents))
+    ]
+    for line in beside(columns[0], columns[1], half + 2):
+        console.result(_INDENT + line)
+
+
+def _used(lengths: Lengths) -> tuple[Sequence[int], list[str]]:
+    """The classes from the first that is not empty."""
+    first = next((n for n, count in enumerate(lengths.classes) if count), 0)
+    return lengths.classes[first:], lengths.labels[first:]
+
+
+def _examples(found: Inspection, console: Console) -> None:
+    console.styled([("Examples as the model sees them. ", ""), *LEGEND], first=_INDENT, rest=_INDENT)
+    for example in found.facts.examples:
+        label = "" if example.is_next is None else "IsNext  " if example.is_next else "NotNext  "
+        console.styled([(label, "bold blue"), *styled(example.pieces)], first=_INDENT + "- ", rest=_INDENT * 2)
+
+
+def _judgements(found: Inspection, console: Console) -> None:
+    for seen in found.seen:
+        what = "documents" if seen.validation else "rows"
+        short = f" ({seen.short:,} too short to tell)" if seen.short else ""
+        console.styled([(f"{seen.found:,} of {seen.rows:,} {what} of {seen.source} stand in this text{short}.", "")])
+    if not found.judgements:
+        console.styled([("No fault found.", "bold green")])
+    for judgement in found.judgements:
+        _judgement(judgement, console)
+
+
+def _judgement(judgement: Judgement, console: Console) -> None:
+    level = judgement.level.capitalize()
+    console.styled([(f"{level}: ", _LEVELS[judgement.level]), (judgement.message, "")], rest=_INDENT)
+    for example in judgement.figures.get("examples", [])[:3]:
+        text = example if isinstance(example, str) else str(example["text"])
+        count = "" if isinstance(example, str) or "count" not in example else f"{example['count']:,} x "
+        where = "" if isinstance(example, str) or "where" not in example else f"{example['where']}: "
+        console.styled([(f"{count}{cut(where, 40)}{cut(text, 60)}", "dim")], first=_INDENT * 2, rest=_INDENT * 3)
+    console.styled([(judgement.hint, "")], first=_INDENT, rest=_INDENT)

@@ -1,0 +1,57 @@
+"""The vocabulary of a corpus command: the one that is named, or one trained on the text and kept in the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+from bertkit.corpus.documents import READER_VERSION, CorpusSettings
+from bertkit.corpus.sources import Corpus
+from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
+from bertkit.errors import BertkitError, UsageError
+from bertkit.jobs.console import Console
+from bertkit.jobs.pretraining_text import cache_folder
+from bertkit.jobs.tokenizer import POSITIONS, trained_vocabulary, vocabulary_size
+from bertkit.settings.parts import TokenizerSettings
+
+TRAINING_VERSION = 1
+"""Raised whenever the same text would train another vocabulary: those kept from before are then trained anew."""
+
+
+def vocabulary_of(corpus: Corpus, settings: CorpusSettings, tokenizer: TokenizerSettings, console: Console) -> WordPiece:
+    """Reads the vocabulary that is named, else trains the one that ``bertkit pretrain`` would train on this text.
+
+    Raises:
+        UsageError: None is named, and the text can be read only once (exit 2).
+        BertkitError: As :func:`bertkit.corpus.wordpiece.load_wordpiece` and the training.
+    """
+    if tokenizer.path is not None:
+        return load_wordpiece(Path(tokenizer.path), cased=tokenizer.cased)
+    if corpus.once:
+        raise UsageError(
+            "A vocabulary cannot be trained on a text that is read only once.",
+            where="--tokenizer",
+            hint="Name a vocabulary: --tokenizer DIR. `bertkit tokenizer train FILE` makes one.",
+        )
+    size, cased = tokenizer.vocab_size or vocabulary_size(corpus.bytes), bool(tokenizer.cased)
+    with console.progress("Looking for its vocabulary", safe=True) as update:
+        facts = [corpus.digests(update), settings.model_dump(mode="json"), size, cased, READER_VERSION, TRAINING_VERSION]
+    folder = cache_folder() / "vocabularies" / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+    with contextlib.suppress(BertkitError):
+        return load_wordpiece(folder)
+    wordpiece, _ = trained_vocabulary(corpus, settings, console, size=size, cased=cased)
+    _keep(wordpiece, folder)
+    return wordpiece
+
+
+def _keep(wordpiece: WordPiece, folder: Path) -> None:
+    draft = folder.with_name(f".{folder.name}-{os.getpid()}")
+    try:
+        wordpiece.save(draft, max_length=POSITIONS)
+        draft.rename(folder)
+    except OSError:  # another process was quicker, or the disk is full: it can be trained again
+        shutil.rmtree(draft, ignore_errors=True)
