@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,11 @@ from bertkit.bench.made_text import VOCABULARY, made_text
 from bertkit.bench.memory import peak_of
 from bertkit.bench.pretraining import Ours, Theirs
 from bertkit.bench.work import pretraining_flops
-from bertkit.corpus.build import build_store
 from bertkit.corpus.documents import CorpusSettings, open_corpus
 from bertkit.corpus.wordpiece import load_wordpiece
 from bertkit.jobs.console import Console
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.pretraining_text import cache_folder
+from bertkit.jobs.pretraining_text import read_text
 from bertkit.jobs.start import Machine
 from bertkit.model.config import EncoderConfig
 from bertkit.settings.bench import BenchPretrainSettings
@@ -61,7 +61,7 @@ def bench_pretrain(settings: BenchPretrainSettings, console: Console) -> Outcome
     machine = Machine.of(settings.device)
     facts = machine_facts(machine.device)
     console.say(f"{facts.name}, {facts.threads} threads, torch {facts.torch}, {machine.precision}.")
-    work = _work(settings, console, machine, micro_tokens=machine.micro_tokens)
+    work = _work(settings, console, machine)
     console.say(f"Text: {work.text}. Sequences of {settings.examples.max_length} at most, {work.source.batch_size} a step.")
     rounds = _rounds(settings, console, machine, work)
     # Measured last: a machine that has been working is the one whose ceiling it is.
@@ -75,12 +75,12 @@ def bench_pretrain(settings: BenchPretrainSettings, console: Console) -> Outcome
     return Outcome(metrics={"tokens_per_second": figures["rates"]["bertkit"]["median"]}, extra=extra)
 
 
-def _work(settings: BenchPretrainSettings, console: Console | None, machine: Machine, *, micro_tokens: int | None) -> Work:
+def _work(settings: BenchPretrainSettings, console: Console, machine: Machine) -> Work:
     size = settings.size or ("mini" if machine.on_cpu else "base")
     if settings.corpus:
         wordpiece = load_wordpiece(Path(str(settings.tokenizer.path)), cased=settings.tokenizer.cased)
-        corpus = open_corpus([Path(name) for name in settings.corpus], CorpusSettings())
-        store, _ = build_store(corpus, wordpiece, CorpusSettings(), cache=cache_folder() / "stores")
+        corpus = open_corpus(settings.corpus, CorpusSettings())
+        store = read_text(CorpusSettings(), corpus, wordpiece, console, "Reading the text")
         words, text, pad = VocabularyFacts.of(wordpiece), ", ".join(settings.corpus), wordpiece.pad_id
         vocabulary = wordpiece.size
     else:
@@ -101,7 +101,7 @@ def _work(settings: BenchPretrainSettings, console: Console | None, machine: Mac
         settings.masking,
         seed=settings.seed,
         batch_size=settings.batch_size or (32 if machine.on_cpu else 256),
-        micro_tokens=micro_tokens,
+        micro_tokens=machine.micro_tokens,
     )
     return Work(config=config, source=source, text=f"{text} ({size})")
 
@@ -111,9 +111,10 @@ def _sides(settings: BenchPretrainSettings, machine: Machine, work: Work, names:
     if "bertkit" in names:
         made.append(Ours(work.source, work.config, machine, seed=settings.seed))
     if "transformers" in names:
-        whole = _work(settings, None, machine, micro_tokens=None)
+        whole = copy.copy(work.source)
+        whole.micro_tokens = None  # one pass a step
         numbers = precision.resolve(settings.vs_precision, machine.device)
-        made.append(Theirs(whole.source, work.config, machine.device, numbers, seed=settings.seed))
+        made.append(Theirs(whole, work.config, machine.device, numbers, seed=settings.seed))
     return made
 
 
@@ -129,7 +130,7 @@ def _rounds(settings: BenchPretrainSettings, console: Console, machine: Machine,
 
 def _few_steps(settings: BenchPretrainSettings, name: str) -> None:
     machine = Machine.of(settings.device)
-    work = _work(settings, None, machine, micro_tokens=machine.micro_tokens)
+    work = _work(settings, Console(quiet=True), machine)
     (side,) = _sides(settings, machine, work, [name])
     for _ in range(_FEW):
         side.run(0.0)
