@@ -141,17 +141,17 @@ def _write(
     model: Path | None,
 ) -> Path:
     where.mkdir(parents=True, exist_ok=True)
-    facts = {
+    facts: dict[str, Any] = {
         "task": task.name,
         "part": part.name,
         "data": part.source,
         "model": settings.predictions if model is None else str(model),
         "primary": scores.primary,
     }
-    write_text(where / "metrics.json", to_json(figures_of({part.name: scores}, task) | facts, indent=2) + "\n")
+    official = [] if model is None else kind.write_official(where, predictions, part.rows, task, part.name)
     write_predictions(where / "predictions.jsonl", predictions)
-    if model is not None:
-        kind.write_official(where, predictions, part.rows, task, part.name)
+    facts["files"] = sorted({"metrics.json", "predictions.jsonl", *(path.name for path in official)})
+    write_text(where / "metrics.json", to_json(figures_of({part.name: scores}, task) | facts, indent=2) + "\n")
     return where
 
 

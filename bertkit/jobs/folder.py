@@ -16,7 +16,7 @@ from bertkit.errors import DataError, FolderError, MissingError
 from bertkit.fields import Settings
 from bertkit.jobs.lock import NAME as LOCK
 from bertkit.jobs.lock import Lock
-from bertkit.jobs.places import STATE, read_state, remove_made, safe_join, write_text
+from bertkit.jobs.places import STATE, read_state, remove_evals, remove_made, safe_join, write_text
 from bertkit.jobs.run_folder import RunFolder, Situation, now
 from bertkit.notices import say
 from bertkit.settings.compare import Difference, differences, fingerprint, given
@@ -75,6 +75,8 @@ class _Wish:
             "command": self.line,
             "state": "running",
             "started": now(),
+            "ended": None,
+            "error": None,
             "settings_fingerprint": fingerprint(self.settings),
             "asked": given(self.settings),
             "fingerprints": dict(self.fingerprints),
@@ -153,6 +155,7 @@ def _take(path: Path, wish: _Wish) -> RunFolder:
         state = read_state(path)
         if state is not None and wish.overwrite:
             remove_made(path, state)
+            remove_evals(path)
             state = None
         situation: Situation = "new" if state is None else "finished" if state.get("state") == "finished" else "unfinished"
         folder = RunFolder(path, situation, state or {}, lock)

@@ -83,6 +83,28 @@ def remove_made(path: Path, state: Mapping[str, Any]) -> None:
             parent.rmdir()
 
 
+def remove_evals(path: Path) -> None:
+    """Removes what ``bertkit eval`` wrote into a run folder, and nothing else: the model that it speaks of is gone."""
+    evals = path / "evals"
+    if evals.is_symlink() or not evals.is_dir():
+        return
+    for record in sorted(evals.glob("*/metrics.json")):
+        try:
+            names = json.loads(record.read_text(encoding="utf-8"))["files"]
+        except (ValueError, OSError, KeyError, TypeError):
+            continue
+        if record.parent.is_symlink() or not isinstance(names, list):
+            continue
+        for name in names:
+            file = record.parent / PurePosixPath(str(name)).name
+            if file.is_symlink() or file.is_file():
+                file.unlink()
+        if not any(record.parent.iterdir()):
+            record.parent.rmdir()
+    if not any(evals.iterdir()):
+        evals.rmdir()
+
+
 def _remove_folder(folder: Path) -> None:
     for child in folder.iterdir():
         if child.is_dir() and not child.is_symlink() and re.fullmatch(r"\.?checkpoint-[0-9]+.*", child.name):

@@ -46,6 +46,11 @@ class RunFolder:
             self._lock.release()
             self._lock = None
 
+    @property
+    def writes(self) -> bool:
+        """Whether this process holds the lock."""
+        return self._lock is not None
+
     def inside(self, name: str) -> Path:
         """The path of ``name`` in the folder; never one outside.
 
@@ -75,7 +80,7 @@ class RunFolder:
         write_text(self.path / "settings.yaml", to_yaml(settings, command=str(self.state["command_name"])))
         self.record(resolved=flat(settings))
 
-    def finish(self, state: Literal["finished", "stopped"], **facts: Any) -> None:
+    def finish(self, state: Literal["finished", "stopped", "failed"], **facts: Any) -> None:
         """Writes how the run ended."""
         self.record(state=state, ended=now(), **facts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertkit.errors import FolderError, ResourceError
+from bertkit.errors import FolderError, ResourceError, Stopped
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder, claim
 from bertkit.jobs.lost import watching
@@ -162,5 +163,19 @@ def claimed(
     def begun(folder: RunFolder) -> bool:
         return not peers.main or CHECKPOINTS in folder.state.get("made", [])
 
-    with tentative(path, take, begun) as folder, watching(peers, console):
+    with tentative(path, take, begun) as folder, _failing(folder), watching(peers, console):
         yield folder
+
+
+@contextmanager
+def _failing(folder: RunFolder) -> Iterator[None]:
+    """Writes into bertkit.json how a run failed: no folder says "running" of a run that is over, unless it was killed."""
+    try:
+        yield
+    except BaseException as error:
+        if folder.writes and folder.state.get("state") == "running":
+            stopped = isinstance(error, Stopped | KeyboardInterrupt)
+            facts = {"kind": getattr(error, "kind", "bug"), "message": str(getattr(error, "message", error))}
+            with contextlib.suppress(OSError):  # what went wrong before is what is told
+                folder.finish("stopped" if stopped else "failed", error=None if stopped else facts)
+        raise

@@ -38,6 +38,10 @@ def test_the_newest_run_is_scored_and_the_figures_kept_in_it(bertkit: Call, tiny
     assert done.metrics["accuracy"] == right / 20
     assert all(set(record["probabilities"]) == {"negative", "positive"} for record in records)
     assert before == {path: path.read_bytes() for path in before}  # nothing that training wrote
+    assert kept["files"] == sorted(path.name for path in where.iterdir())
+    (where / "notes.txt").write_text("mine")
+    assert bertkit("finetune", "sst2", "--model", tiny, "--data", sst2, "--steps", "2", "--overwrite").code == 0
+    assert list(Path("runs/sst2/evals").rglob("*")) == [where, where / "notes.txt"]  # a new model has no figures yet
 
 
 def test_a_run_is_scored_on_the_data_that_it_was_trained_with(bertkit: Call, tiny: Path) -> None:

@@ -42,6 +42,10 @@ def test_a_loss_that_is_no_number_ends_with_exit_6(corpus: Path, tmp_path: Path)
     assert checkpoints(tmp_path / "run") == [1]
     assert newest_verified(tmp_path / "run" / "checkpoints")[1] == []
     assert not (tmp_path / "run" / "model.safetensors").exists()
+    state = json.loads((tmp_path / "run" / "bertkit.json").read_text(encoding="utf-8"))
+    assert state["state"] == "failed"
+    assert state["error"] == {"kind": "diverged", "message": found.object["error"]["message"]}
+    assert state["ended"] >= state["started"]
     skipped = [line["skipped"] for line in log(tmp_path / "run") if "loss" in line]
     assert skipped[-1] == 10
     assert [line["loss"] for line in log(tmp_path / "run") if "loss" in line][1:] == [None] * 10
@@ -49,6 +53,7 @@ def test_a_loss_that_is_no_number_ends_with_exit_6(corpus: Path, tmp_path: Path)
 
 def test_run_health_reaches_the_notices(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertkit.training.health.ENOUGH_TARGETS", 1)
+    monkeypatch.setattr("bertkit.training.health.NEAR", 0.5)  # 12 small batches lie that far from the mean of all words
     told = done(*flags(corpus, tmp_path / "run", "--steps 12 --lr 1e-12 --json")).object
     assert any("word frequencies alone" in each for each in said(told, "health"))
 
