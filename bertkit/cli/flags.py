@@ -94,6 +94,10 @@ Words = Annotated[
 Dedup = Annotated[
     str | None, flag("--dedup", help="exact leaves out documents that stood before.", panel=_FILES, metavar="none|exact")
 ]
+TextField = Annotated[
+    str | None,
+    flag("--text-field", help="The field of the text in JSON lines, Parquet and hub data.", panel=_FILES, metavar="NAME"),
+]
 VocabSize = Annotated[int | None, flag("--vocab-size", help="Entries of a trained vocabulary.", panel=_FILES, metavar="N")]
 
 # Training

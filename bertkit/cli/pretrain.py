@@ -10,7 +10,9 @@ from bertkit.cli.training import PRETRAINING, TRAINING, rows
 
 Corpus = Annotated[
     list[str] | None,
-    flags.flag("--corpus", help="Text files or folders; may stand more than once.", panel="Data and model", metavar="PATH"),
+    flags.flag(
+        "--corpus", help="Text files, folders or patterns; may come more than once.", panel="Data and model", metavar="PATH"
+    ),
 ]
 Validation = Annotated[
     list[str] | None,
@@ -52,6 +54,7 @@ def pretrain(
     documents: flags.Documents = None,
     encoding_errors: flags.EncodingErrors = None,
     words: flags.Words = None,
+    text_field: flags.TextField = None,
     tokenizer: Tokenizer = None,
     vocab_size: flags.VocabSize = None,
     cased: flags.Cased = None,

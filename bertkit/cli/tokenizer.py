@@ -9,7 +9,7 @@ import typer
 from bertkit.cli import flags
 from bertkit.cli.session import checked, perform
 
-Files = Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Text files or folders of them.")]
+Files = Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Text files, folders or patterns.")]
 
 
 def train(
@@ -18,6 +18,7 @@ def train(
     cased: flags.Cased = None,
     documents: flags.Documents = None,
     encoding_errors: flags.EncodingErrors = None,
+    text_field: flags.TextField = None,
     output: flags.Output = None,
     overwrite: flags.Overwrite = False,
     recipe: flags.Recipe = None,
@@ -32,6 +33,7 @@ def train(
         ("cased", "--cased/--uncased", cased),
         ("corpus.documents", "--documents", documents),
         ("corpus.encoding_errors", "--encoding-errors", encoding_errors),
+        ("corpus.text_field", "--text-field", text_field),
         ("output", "--output", output),
         ("overwrite", "--overwrite", overwrite),
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from bertkit.errors import DataError, MissingError
+from bertkit.corpus.unpacked import Unpacked
+from bertkit.errors import DataError
 from bertkit.foreign_bytes import looks_like
 
 BLOCK = 1 << 20  # bytes read at once
@@ -18,62 +18,70 @@ class Span:
     """Some whole lines of a file.
 
     Attributes:
-        lines: The lines without their ends.
+        lines: The lines without their ends; None where a format marks that a document ends.
         first: The number of the first of them, from 1.
-        bytes: Bytes that they take in the file, ends included.
+        bytes: Bytes of text that they take, ends included.
+        taken: Bytes of the source, as it is stored, gone through with them.
         replacements: U+FFFD that stand for bytes which are not UTF-8.
+        numbers: The number of each line's line or record in the source, where it is not ``first + index``.
     """
 
-    lines: list[str]
+    lines: Sequence[str | None]
     first: int
     bytes: int
-    replacements: int
+    taken: int
+    replacements: int = 0
+    numbers: Sequence[int] | None = None
+
+    def number(self, index: int) -> int:
+        """The number in the source, from 1, of the line or record of ``lines[index]``."""
+        return self.first + index if self.numbers is None else self.numbers[index]
 
 
-def read_spans(path: Path, *, replace: bool, block: int = BLOCK) -> Iterator[Span]:
-    """Reads a UTF-8 file; a line ends at ``\\n``, ``\\r\\n`` or ``\\r``, and a byte order mark at its start goes.
+def read_spans(stream: Unpacked, *, replace: bool, block: int = BLOCK) -> Iterator[Span]:
+    """Reads UTF-8 text; a line ends at ``\\n``, ``\\r\\n`` or ``\\r``, and a byte order mark at its start goes.
 
     Memory holds one block and one line, whichever is the longer.
 
     Raises:
-        MissingError: The file cannot be opened.
-        DataError: A byte is not UTF-8 and ``replace`` is false.
+        DataError: A byte is not UTF-8 and ``replace`` is false, or packed data are damaged.
     """
-    offset, number = 0, 1
-    for raw in _whole_lines(path, block):
-        text, replacements = _decode(raw, path, offset, number, replace)
-        text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-        lines = text.split("\n")
+    offset, number, taken = 0, 1, 0
+    for raw in _whole_lines(stream, block):
+        text, replacements = _decode(raw, stream, offset, number, replace)
+        lines = split_lines(text)
         if not lines[-1]:
             lines.pop()  # behind the last line end there is no further line
-        yield Span(lines=lines, first=number, bytes=len(raw), replacements=replacements)
+        more, taken = stream.taken - taken, stream.taken
+        yield Span(lines=lines, first=number, bytes=len(raw), taken=more, replacements=replacements)
         offset += len(raw)
         number += len(lines)
 
 
-def _whole_lines(path: Path, block: int) -> Iterator[bytes]:
-    """The file in pieces that end at line ends (the last one wherever it ends)."""
-    try:
-        with path.open("rb") as file:
-            kept: list[bytes] = []  # joined once a line end is there: a line of many blocks must not cost its square
-            while data := file.read(block):
-                if data.endswith(b"\r"):
-                    data += file.read(1)  # its \n may follow
-                    if data.endswith(b"\r"):  # \r\r: the same question again, for the next round
-                        data += file.read(block)
-                cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
-                if cut:
-                    yield b"".join([*kept, data[:cut]])
-                    kept = [data[cut:]]
-                else:
-                    kept.append(data)
-            if rest := b"".join(kept):
-                yield rest
-    except OSError as error:
-        raise MissingError(f"{path} cannot be read: {error.strerror}.", where=str(path)) from error
+def split_lines(text: str) -> list[str]:
+    """The lines of a text; behind a last line end there is an empty one."""
+    return (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).split("\n")
 
 
-def _decode(raw: bytes, path: Path, offset: int, number: int, replace: bool) -> tuple[str, int]:
+def _whole_lines(stream: Unpacked, block: int) -> Iterator[bytes]:
+    """The stream in pieces that end at line ends (the last one wherever it ends)."""
+    kept: list[bytes] = []  # joined once a line end is there: a line of many blocks must not cost its square
+    while data := stream.read(block):
+        if data.endswith(b"\r"):
+            data += stream.read(1)  # its \n may follow
+            if data.endswith(b"\r"):  # \r\r: the same question again, for the next round
+                data += stream.read(block)
+        cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
+        if cut:
+            yield b"".join([*kept, data[:cut]])
+            kept = [data[cut:]]
+        else:
+            kept.append(data)
+    if rest := b"".join(kept):
+        yield rest
+
+
+def _decode(raw: bytes, stream: Unpacked, offset: int, number: int, replace: bool) -> tuple[str, int]:
     skipped = len(BOM) if offset == 0 and raw.startswith(BOM) else 0
     body = raw[skipped:]
     try:
@@ -85,8 +93,9 @@ def _decode(raw: bytes, path: Path, offset: int, number: int, replace: bool) -> 
         before = body[: error.start]
         line = number + before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
         bad = body[error.start]
+        unpacked = " of the unpacked text" if stream.packing else ""
         raise DataError(
             "The text is not UTF-8.",
-            where=f"{path}, line {line}, byte offset {offset + skipped + error.start}, byte 0x{bad:02X}",
+            where=f"{stream.name}, line {line}, byte offset {offset + skipped + error.start}{unpacked}, byte 0x{bad:02X}",
             hint=looks_like(raw) or "Convert the file to UTF-8, or give --encoding-errors replace.",
         ) from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bertkit.corpus.lines import Span, read_spans
+from bertkit.corpus.lines import Span
 from bertkit.errors import MissingError
 
 Told = Callable[[int], None]
@@ -26,6 +26,7 @@ class Source(Protocol):
     Attributes:
         name: For messages: a path, ``stdin``, ``hf:owner/name/…``.
         size: Bytes as they lie on the disk or the hub; None where nobody knows.
+        text_bytes: Bytes of text in it, exactly or estimated; None where nobody knows.
         marked: The format marks where documents end (None among the lines), so blank lines part none.
         once: It can be read once only (a pipe).
     """
@@ -35,43 +36,17 @@ class Source(Protocol):
     @property
     def size(self) -> int | None: ...  # noqa: D102
     @property
+    def text_bytes(self) -> int | None: ...  # noqa: D102
+    @property
     def marked(self) -> bool: ...  # noqa: D102
     @property
     def once(self) -> bool: ...  # noqa: D102
 
     def digest(self, told: Told | None = None) -> str:
-        """What decides the lines: a hash of the bytes, or the hub's revision; never a name. A pipe has one once it is read."""
+        """What decides the lines: format and a hash of the bytes, or the hub's revision; no name. A pipe's is known once read."""
 
     def spans(self, *, replace: bool) -> Iterator[Span]:
         """The lines, some at a time; ``replace``: bytes that are not UTF-8 become U+FFFD instead of stopping."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextFile:
-    """A file of UTF-8 text."""
-
-    path: Path
-
-    marked = False
-    once = False
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self.path)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return _size(self.path)
-
-    def digest(self, told: Told | None = None) -> str:
-        """SHA-256 (hex) of the bytes."""
-        return hash_file(self.path, told)
-
-    def spans(self, *, replace: bool) -> Iterator[Span]:
-        """See :class:`Source`."""
-        return read_spans(self.path, replace=replace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +58,12 @@ class Corpus:
     @property
     def bytes(self) -> int | None:
         """Bytes of all sources as they are stored; None where one's are not known."""
-        sizes = [source.size for source in self.sources]
-        return None if None in sizes else sum(size for size in sizes if size is not None)
+        return _sum([source.size for source in self.sources])
+
+    @property
+    def text_bytes(self) -> int | None:
+        """Bytes of text in all sources, those of packed ones estimated; None where one's are not known."""
+        return _sum([source.text_bytes for source in self.sources])
 
     @property
     def once(self) -> bool:
@@ -114,6 +93,10 @@ class Corpus:
         return [source.digest(told) for source in self.sources]
 
 
+def _sum(sizes: list[int | None]) -> int | None:
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
 def hash_file(path: Path, told: Told | None = None) -> str:
     """SHA-256 (hex) of a file's bytes.
 
@@ -129,12 +112,10 @@ def hash_file(path: Path, told: Told | None = None) -> str:
                 if told:
                     told(size)
     except OSError as error:
-        raise MissingError(f"{path} cannot be read: {error.strerror}.", where=str(path)) from error
+        raise unreadable(path, error) from error
     return digest.hexdigest()
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise MissingError(f"{path} cannot be read: {error.strerror}.", where=str(path)) from error
+def unreadable(path: Path, error: OSError) -> MissingError:
+    """The error for a file that the system will not give."""
+    return MissingError(f"{path} cannot be read: {error.strerror or error}.", where=str(path))

@@ -22,7 +22,7 @@ from bertkit.jobs.models import check_vocabulary, config_of, model_folder, token
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.pretraining_batches import phases_of, sizes, training_batches, validation_batches
 from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
-from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, input_sizes
+from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, corpus_sizes, input_sizes
 from bertkit.jobs.tokenizer import trained_vocabulary, vocabulary_size
 from bertkit.jobs.training import Course
 from bertkit.jobs.training_job import Figures, TrainingJob, check_identity, resuming
@@ -48,7 +48,8 @@ def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
     machine = Machine.of(settings.device, report_to=settings.run.report_to)
     size = settings.model.size or ("mini" if machine.on_cpu else "base")
     name = run_name(settings, "continued" if settings.model.init_from is not None else size)
-    sizes = input_sizes((*settings.inputs.corpus, *settings.inputs.validation, settings.corpus.words))
+    sizes = corpus_sizes(settings.inputs.corpus + settings.inputs.validation, settings.corpus)
+    sizes |= input_sizes((settings.corpus.words,))
     facts = {"input_bytes": sizes}
     with claimed(settings, console, machine.peers, command="pretrain", name=name, facts=facts) as folder:
         if folder.situation == "finished":
@@ -114,7 +115,7 @@ class _Pretraining:
             return tokenizer_of(self.base, cased=named.cased)
         if self.checkpoint is not None:
             return load_wordpiece(self.checkpoint.path)  # verified, whatever has become of the run folder's own since
-        size = named.vocab_size or vocabulary_size(self.corpus.bytes)
+        size = named.vocab_size or vocabulary_size(self.corpus.text_bytes)
         wordpiece, _ = trained_vocabulary(self.corpus, settings.corpus, self.console, size=size, cased=bool(named.cased))
         self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(self.folder.path, max_length=512)

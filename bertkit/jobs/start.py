@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertkit.errors import FolderError, ResourceError, Stopped
+from bertkit.corpus.documents import CorpusSettings, open_corpus
+from bertkit.errors import BertkitError, FolderError, ResourceError, Stopped
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder, claim
 from bertkit.jobs.lost import watching
@@ -105,6 +106,19 @@ def became_values(folder: RunFolder) -> dict[str, Any]:
 def input_sizes(paths: Iterable[str | None]) -> dict[str, int]:
     """The bytes of the files among ``paths``: what a finished run remembers, so that a changed file is no "already finished"."""
     return {path: Path(path).stat().st_size for path in paths if path is not None and Path(path).is_file()}
+
+
+def corpus_sizes(paths: Iterable[str], settings: CorpusSettings) -> dict[str, int]:
+    """As :func:`input_sizes` for what names a corpus: the bytes of all that a folder or a pattern names on the disk."""
+    sizes = {}
+    for path in paths:
+        try:
+            size = None if path == "-" or path.startswith("hf:") else open_corpus([path], settings).bytes
+        except BertkitError:  # it is said in its place, where the run needs it
+            continue
+        if size is not None:
+            sizes[path] = size
+    return sizes
 
 
 def check_inputs(folder: RunFolder, sizes: Mapping[str, int]) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
+from bertkit.corpus.named import short_name
 from bertkit.corpus.sources import Corpus
 from bertkit.corpus.training import train_wordpiece
 from bertkit.corpus.wordpiece import WordPiece
@@ -58,8 +59,8 @@ def trained_vocabulary(
 def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outcome:
     """Trains a vocabulary and writes it where the settings say, else to ``runs/NAME-tokenizer``."""
     corpus = open_corpus(settings.files, settings.corpus)
-    output = Path(settings.output) if settings.output else Path("runs") / f"{Path(settings.files[0]).stem}-tokenizer"
-    size = settings.vocab_size or vocabulary_size(corpus.bytes)
+    output = Path(settings.output) if settings.output else Path("runs") / f"{short_name(settings.files[0])}-tokenizer"
+    size = settings.vocab_size or vocabulary_size(corpus.text_bytes)
 
     def take() -> RunFolder:
         return claim(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from pydantic import Field, create_model
 
@@ -15,6 +14,7 @@ from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
 from bertkit.batches.phases import Phases, phases_text
 from bertkit.corpus.documents import CorpusSettings
+from bertkit.corpus.named import short_name
 from bertkit.fields import Settings
 from bertkit.settings.parts import (
     BatchSettings,
@@ -226,5 +226,4 @@ def task_defaults(task: str) -> dict[str, object]:
 
 def run_name(settings: PretrainSettings, size: str) -> str:
     """The default name of a pretraining: ``wiki-mini`` for wiki.txt."""
-    first = Path(settings.inputs.corpus[0])
-    return f"{first.stem or first.name or 'corpus'}-{size}"
+    return f"{short_name(settings.inputs.corpus[0])}-{size}"

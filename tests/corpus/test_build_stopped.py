@@ -163,7 +163,7 @@ def stopped_build(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, work
     with monkeypatch.context() as patch:
         patch.setattr("bertkit.corpus.making.cut_batches", partial(cut_batches, size=300))
         patch.setattr("bertkit.corpus.making.POINT_EVERY", 1000)
-        patch.setattr("bertkit.corpus.sources.read_spans", partial(read_spans, block=1000))
+        patch.setattr("bertkit.corpus.kinds.read_spans", partial(read_spans, block=1000))
         patch.setattr(Maker, "__call__", lambda self, batch: calls.append(1) or real(self, batch))
         with pytest.raises(Stopped):
             build(path, cache, progress=progress, workers=workers)
