@@ -69,6 +69,30 @@ def test_the_order_is_exact_with_four_workers_and_they_end():
     assert multiprocessing.active_children() == []
 
 
+class Libraries:
+    """Steps of a source of pre-training; each gives the libraries that its process has loaded instead."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def steps(self, epoch):
+        return self.source.steps(epoch)
+
+    def step(self, epoch, index, rank=0, world=1):
+        assert self.source.step(epoch, index, rank, world)
+        return [sorted({name.partition(".")[0] for name in sys.modules})]
+
+
+@pytest.mark.slow
+def test_a_worker_loads_no_library_that_batches_do_not_need(prose, vocabulary):
+    source = PretrainingSource(prose(30), vocabulary, ExampleSettings(), MaskingSettings(), seed=1, batch_size=8)
+    steps = iterate(Libraries(source), workers=1)
+    _, (loaded,) = next(steps)
+    steps.close()
+    assert {"torch", "numpy", "bertkit"} <= set(loaded)
+    assert not {"datasets", "evaluate", "transformers", "accelerate", "pandas", "pyarrow", "sklearn", "rich"} & set(loaded)
+
+
 def test_closing_ends_the_thread():
     steps = iterate(Numbers())
     next(steps)
