@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.health import unigram_reference
 
 DEFAULT_MINUTES = 60.0
+PATIENCE = 2.0  # seconds that something may take without a word
 
 
 def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
@@ -90,6 +92,7 @@ class _Pretraining:
         frequencies = text.frequencies
         sources = training_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
         validation = validation_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
+        self.machine.peers.main_only(lambda: self._draw(sources[0]))
         model = self._model(frequencies)
         reference, tokens = self.machine.peers.main_only(lambda: _known(validation, frequencies))
         job = self._job(model, sources, validation, reference, tokens, text)
@@ -105,6 +108,12 @@ class _Pretraining:
             checkpoint=self.checkpoint,
         )
         return finished(course.run(), self.folder, self.console, self.settings, self.machine)
+
+    def _draw(self, source: PretrainingSource) -> None:
+        """Draws the first epoch, in front of the person who waits for it."""
+        began = time.monotonic()
+        with self.console.progress("Drawing the examples of an epoch", safe=True) as update:
+            source.plan(0, lambda done, total: update(done, total) if time.monotonic() - began > PATIENCE else None)
 
     def _tokenizer(self, settings: PretrainSettings) -> WordPiece:
         """The one that is named, the model's that is gone on from, the run's own, or a new one trained on the text."""

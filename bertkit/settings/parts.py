@@ -107,7 +107,7 @@ class BudgetSettings(Settings):
     """When training ends: at the first of these that is reached."""
 
     steps: int | None = Field(None, ge=1, description="Optimizer steps.")
-    epochs: float | None = Field(None, gt=0, description="Passes over the data.")
+    epochs: float | None = Field(None, gt=0, description="Passes over the data, each of as many steps as the first.")
     max_minutes: float | None = Field(
         None, gt=0, description="Minutes of training over all starts, validation and saving included."
     )

@@ -52,14 +52,15 @@ class Budget:
         minutes: float | None = None,
         epoch_steps: Callable[[int], int] | None = None,
     ) -> Budget:
-        """A budget in the words of the settings; ``epoch_steps(epoch)`` is needed for ``epochs`` alone."""
+        """A budget in the words of the settings; ``epoch_steps(epoch)`` is needed for ``epochs`` alone.
+
+        Each epoch counts as many steps as the first: of pairs that are drawn anew some have a few per mille more or fewer,
+        and to know them all would take drawing them all before the first step.
+        """
         if epochs is not None:
             if epoch_steps is None:
                 raise ValueError("epochs need epoch_steps")
-            whole = int(epochs)
-            planned = sum(epoch_steps(epoch) for epoch in range(whole))
-            if epochs > whole:
-                planned += math.ceil((epochs - whole) * epoch_steps(whole) - 1e-9)
+            planned = math.ceil(epochs * epoch_steps(0) - 1e-9)
             steps = planned if steps is None else min(steps, planned)
         return Budget(steps=steps, seconds=None if minutes is None else 60.0 * minutes)
 

@@ -207,3 +207,14 @@ def test_documents_in_parts_are_counted_once(make_store, vocabulary, small):
     assert census.single == 5, "a sentence of four stripes counts as several"
     assert take_census(store, vocabulary.continues, np.array([1, 3])).documents == 5
     assert take_census(store, vocabulary.continues, enough=2).documents < 7
+
+
+@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm"])
+def test_progress_is_told_block_by_block_to_the_last_token(prose, vocabulary, small, objective):
+    small(500, 4)
+    store, told = prose(60), []
+    facts, chosen = VocabularyFacts.of(vocabulary), ExampleSettings(objective=objective)
+    blocks = list(draw_examples(store, facts, chosen, seed=1, epoch=0, progress=lambda done, total: told.append((done, total))))
+    assert len(told) == len(blocks) > 2
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert told[-1] == (len(store.ids), len(store.ids))

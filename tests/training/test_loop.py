@@ -324,6 +324,9 @@ def test_epochs_become_steps() -> None:
     assert Budget.of(epochs=3, epoch_steps=source.steps).steps == 12
     assert Budget.of(epochs=1.5, epoch_steps=source.steps).steps == 6
     assert Budget.of(epochs=3, steps=7, epoch_steps=source.steps).steps == 7
+    asked: list[int] = []
+    assert Budget.of(epochs=2.5, epoch_steps=lambda epoch: asked.append(epoch) or 10 + epoch).steps == 25  # type: ignore[func-returns-value]
+    assert set(asked) == {0}, "no later epoch is drawn before the first step"
 
 
 def test_parts_of_a_budget_end_at_rounded_shares_of_all_before() -> None:
