@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from bertkit.batches.text import Bools, Ints, VocabularyFacts
-from bertkit.batches.whole import Words, cut_spans, fill_quotas
+from bertkit.batches.whole import Words, cut_spans, fill_quotas, in_rows
 from bertkit.fields import Settings
 
 
@@ -90,11 +90,13 @@ class Masks:
         low, high = self.rows[first], self.rows[last]
         if self.chosen is not None:
             return self.chosen[low:high]
-        owner = np.repeat(np.arange(last - first), np.diff(self.rows[first : last + 1]))
-        order = np.argsort(owner + self.keys[low:high])
-        rank = np.arange(high - low) - np.repeat(self.rows[first:last] - low, np.diff(self.rows[first : last + 1]))
-        chosen = np.zeros(high - low, dtype=bool)
-        chosen[order] = rank < self.quotas[first:last][owner]
+        counts = np.diff(self.rows[first : last + 1])
+        keys = self.keys[low:high]
+        sorted_keys, _ = in_rows(keys, counts)
+        sorted_keys.sort(axis=1)
+        quotas = self.quotas[first:last]
+        highest = sorted_keys[np.arange(last - first), np.maximum(quotas, 1) - 1]
+        chosen: Bools = keys <= np.repeat(highest, counts)
         return chosen
 
     def apply(self, ids: Ints, plain: Ints, first: int, last: int) -> tuple[Ints, Ints]:

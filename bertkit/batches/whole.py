@@ -5,6 +5,7 @@ T tokens that are not special, end to end in S sequences; U units (words or span
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +76,18 @@ def cut_spans(words: Ints, edges: Ints, longest: Ints, p: float, numbers: Floats
     return first
 
 
+def in_rows(values: Floats, counts: Ints) -> tuple[Floats, Bools]:
+    """Values end to end, laid out in rows: ``[S, longest]``, infinity behind each row's own, and which are its own.
+
+    Rows are sorted apart, not as parts of one list: the numbers of a row then lose no digit to its number, and a sequence
+    is masked alike whichever others it is sorted with.
+    """
+    inside: Bools = np.arange(int(counts.max(initial=1))) < counts[:, None]
+    rows = np.full(inside.shape, np.inf)
+    rows[inside] = values
+    return rows, inside
+
+
 def fill_quotas(firsts: Ints, rows: Ints, quotas: Ints, keys: Floats, turns: Floats) -> Bools:
     """Chooses whole units of each sequence, as many tokens as its quota says on the average of the sequences.
 
@@ -95,31 +108,43 @@ def fill_quotas(firsts: Ints, rows: Ints, quotas: Ints, keys: Floats, turns: Flo
     """
     tokens = int(rows[-1])
     owner = np.searchsorted(rows, firsts, side="right") - 1
-    order = np.argsort(owner + keys[firsts])  # moves no unit out of its sequence
+    per_row = np.bincount(owner, minlength=len(quotas))
+    by_row, inside = in_rows(keys[firsts], per_row)
+    order = (by_row.argsort(axis=1) + (np.cumsum(per_row) - per_row)[:, None])[inside]
     sizes = np.diff(np.append(firsts, tokens))
-    filled = np.zeros(len(firsts) + 1, dtype=np.int64)
-    np.cumsum(sizes[order], out=filled[1:])
-    begun = np.zeros(tokens + 1, dtype=np.int64)  # units that begin before each place of the circles, end to end
-    begun[filled[:-1] + 1] = 1
-    np.cumsum(begun, out=begun)
-    places = rows[:-1] + (turns * np.diff(rows)).astype(np.int64)
+    ends = np.zeros(len(firsts) + 1, dtype=np.int64)  # of the units on their circles, circle behind circle
+    np.cumsum(sizes[order], out=ends[1:])
     marks = np.zeros(len(firsts) + 1, dtype=np.int8)
-    owed = 0
-    for row, quota in enumerate(quotas.tolist()):
-        first, behind, place = int(rows[row]), int(rows[row + 1]), int(places[row])
-        wanted = min(quota - owed, behind - first)
-        stop = place + max(wanted, 0)
-        runs = [(place, min(stop, behind)), (first, stop - (behind - first))]  # the second where the circle closes
-        units = [(int(begun[low]), int(begun[high])) for low, high in runs if low < high]
-        got = sum(int(filled[last] - filled[one]) for one, last in units)
-        if not got and behind > first:
-            units = [(int(begun[first]), int(begun[first]) + 1)]
-            got = int(filled[units[0][1]] - filled[units[0][0]])
-        for one, last in units:
-            marks[one] += 1
-            marks[last] -= 1
-        owed += got - quota
+    for first, behind in _arcs(ends, rows, quotas, rows[:-1] + (turns * np.diff(rows)).astype(np.int64)):
+        marks[first] += 1
+        marks[behind] -= 1
     taken = np.zeros(len(firsts), dtype=bool)
     taken[order] = np.cumsum(marks[:-1]) > 0
     chosen: Bools = np.repeat(taken, sizes)
     return chosen
+
+
+def _arcs(ends: Ints, rows: Ints, quotas: Ints, starts: Ints) -> Iterator[tuple[int, int]]:
+    """The units to take of each circle, as ranges of them; two where an arc goes on behind its circle's first place.
+
+    Args:
+        ends: ``[U+1]`` where each unit ends on the circles; the first entry is 0.
+        rows: ``[S+1]`` where each circle begins.
+        quotas: ``[S]`` tokens to choose.
+        starts: ``[S]`` where each arc begins.
+    """
+    begun = np.zeros(int(rows[-1]) + 1, dtype=np.int64)  # units that begin before each place
+    begun[ends[:-1] + 1] = 1
+    np.cumsum(begun, out=begun)
+    owed = 0
+    for row, quota in enumerate(quotas.tolist()):
+        first, behind, start = int(rows[row]), int(rows[row + 1]), int(starts[row])
+        stop = start + min(max(quota - owed, 0), behind - first)
+        places = ((start, min(stop, behind)), (first, stop - (behind - first)))
+        units = [(int(begun[low]), int(begun[high])) for low, high in places if low < high]
+        got = sum(int(ends[last] - ends[one]) for one, last in units)
+        if not got and behind > first:
+            one = int(begun[first])
+            units, got = [(one, one + 1)], int(ends[one + 1] - ends[one])
+        owed += got - quota
+        yield from units
