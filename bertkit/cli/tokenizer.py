@@ -11,10 +11,16 @@ from bertkit.cli.session import checked, perform
 
 Files = Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Text files, folders or patterns.")]
 
+MinFrequency = Annotated[
+    int | None,
+    flags.flag("--min-frequency", help="Times that two pieces must stand together (2).", panel="Data and model", metavar="N"),
+]
+
 
 def train(
     files: Files = None,
     vocab_size: flags.VocabSize = None,
+    min_frequency: MinFrequency = None,
     cased: flags.Cased = None,
     documents: flags.Documents = None,
     encoding_errors: flags.EncodingErrors = None,
@@ -30,6 +36,7 @@ def train(
     given = flags.given(
         ("files", "FILE", files),
         ("vocab_size", "--vocab-size", vocab_size),
+        ("min_frequency", "--min-frequency", min_frequency),
         ("cased", "--cased/--uncased", cased),
         ("corpus.documents", "--documents", documents),
         ("corpus.encoding_errors", "--encoding-errors", encoding_errors),

@@ -2,7 +2,8 @@
 
 Words are counted as the tokenizer will see them, then pieces that stand together most often are merged (byte-pair
 encoding over characters, as the tokenizers library trains WordPiece too), ties by spelling. Everything is decided by
-counts and spellings alone, so neither the order of the documents nor any hash or thread can matter.
+counts and spellings alone, so neither the order of the documents nor any hash or thread can matter. Memory has a bound
+whatever the text: words are counted exactly, on disk where they are many, and the most frequent ones are learned from.
 """
 
 from __future__ import annotations
@@ -10,23 +11,27 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise
+from pathlib import Path
 
 from tokenizers import pre_tokenizers
 
+from bertkit.corpus.merges import MOST_PIECES, Pairs
 from bertkit.corpus.vocabulary import MAX_WORD, SPECIALS, Flags
+from bertkit.corpus.word_counts import WordCounts
 from bertkit.corpus.wordpiece import WordPiece, bert_normalizer
 from bertkit.errors import DataError, SettingsError
 from bertkit.notices import say
 
+MOST_WORDS = 500_000  # different words that are learned from: those of some 200 MB of English
 COVERAGE = 0.99995  # of the characters of the text; the rarest letters of other scripts are not worth an entry each,
 ALPHABET_LEAST = 256  # but so many
 ALPHABET_LEAST_SHARE = 0.05  # and this share of the vocabulary always go to single characters, where the text has them
 ALPHABET_SHARE = 0.75  # of the vocabulary, at most, goes to single characters
 _LONG = 48  # characters of a run between spaces from which on it is not worth remembering (Chinese has no spaces)
 _BATCH = 200_000  # characters given to the normalizer at once
-_SWEEP = 100_000  # different runs from which on the long ones among them are counted and forgotten
-_CHUNKS = 2_000_000  # different runs remembered before they are counted as words
+_SWEEP = 8_000_000  # characters after which the long runs among those remembered are counted and forgotten
+_CHUNKS = 500_000  # different runs remembered before they are counted as words: some 80 MB
+_PART = 1_000_000  # characters of a line cut at once
 
 Documents = Iterable[list[str]] | Callable[[], Iterable[list[str]]]
 
@@ -39,63 +44,76 @@ def train_wordpiece(
     strip_accents: bool | None = None,
     tokenize_chinese_chars: bool = True,
     min_frequency: int = 2,
+    folder: Path | None = None,
 ) -> WordPiece:
     """Trains a vocabulary with ``[PAD] [UNK] [CLS] [SEP] [MASK]`` at ids 0 to 4.
 
     Args:
-        documents: Documents as lists of lines, or a function that gives them.
+        documents: Documents (or parts of them) as lists of lines, or a function that gives them.
         size: Entries in all; fewer come out where the text does not hold as many (said once).
         lowercase: Whether texts are lowercased.
         strip_accents: Whether accents go; None: as ``lowercase``.
         tokenize_chinese_chars: Whether each Chinese character is a word.
         min_frequency: Times that two pieces must stand together to be merged.
+        folder: Where counts lie while there are too many for memory; None: where the system puts temporary files.
 
     Raises:
         DataError: The text has no word.
-        SettingsError: ``size`` or ``min_frequency`` is too small.
+        SettingsError: ``size`` or ``min_frequency`` is too small, or ``size`` too large.
     """
-    if size <= len(SPECIALS) or min_frequency < 1:
+    if size <= len(SPECIALS) or size > MOST_PIECES or min_frequency < 1:
         raise SettingsError(f"A vocabulary of {size} entries at a minimum frequency of {min_frequency} cannot be trained.")
     flags = Flags(lowercase=lowercase, strip_accents=strip_accents, tokenize_chinese_chars=tokenize_chinese_chars)
-    words = count_words(documents() if callable(documents) else documents, flags)
+    with WordCounts(folder) as counts:
+        count_words(documents() if callable(documents) else documents, flags, counts)
+        words, characters = most_frequent(counts, MOST_WORDS)
     if not words:
         raise DataError("The text holds no word to train a vocabulary on.")
-    pieces = learn_pieces(words, size - len(SPECIALS), min_frequency)
+    pieces = learn_pieces(words, characters, size - len(SPECIALS), min_frequency)
     if len(pieces) + len(SPECIALS) < size:
         say(
             "vocabulary-size",
             f"The text gives a vocabulary of {len(pieces) + len(SPECIALS)} entries, not {size}: "
-            f"no further pieces stand together {min_frequency} times.",
+            f"no further pieces stand together {'once' if min_frequency == 1 else f'{min_frequency} times'}.",
         )
     return WordPiece([*SPECIALS, *pieces], flags, where="the trained vocabulary")
 
 
-def count_words(documents: Iterable[list[str]], flags: Flags) -> dict[str, int]:
-    """How often each word stands in the documents, as BERT's normalizer and pre-tokenizer cut it."""
-    words: Counter[str] = Counter()
-    count = _WordCounter(flags, words)
+def count_words(documents: Iterable[list[str]], flags: Flags, counts: WordCounts) -> None:
+    """Counts each word of the documents, as BERT's normalizer and pre-tokenizer cut it, up to 100 characters."""
+    count = _WordCounter(flags, counts)
     chunks: Counter[str] = Counter()
-    sweep = _SWEEP
+    length = 0  # read since the last sweep
     for document in documents:
         for line in document:
-            chunks.update(line.split(" "))
-        if len(chunks) > sweep:
-            count.long_ones(chunks)
-            sweep = max(_SWEEP, 2 * len(chunks))  # what is left is short and stays, so looking again soon is no use
-        if len(chunks) > _CHUNKS:
-            count.chunks(chunks)
-            chunks = Counter()
+            for part in _parts(line):
+                chunks.update(part.split(" "))
+                length += len(part)
+                if length > _SWEEP:
+                    count.long_ones(chunks)
+                    length = 0
+                if len(chunks) > _CHUNKS:
+                    count.chunks(chunks)
+                    chunks = Counter()
     count.chunks(chunks)
-    return words
+
+
+def _parts(line: str) -> Iterator[str]:
+    """A long line cut at spaces, where no word is cut."""
+    start = 0
+    while len(line) - start > _PART and (space := line.find(" ", start + _PART)) >= 0:
+        yield line[start:space]
+        start = space + 1
+    yield line[start:] if start else line
 
 
 class _WordCounter:
-    """Cuts runs between spaces into words, all runs of one count in one call: the table says how often each word stands."""
+    """Cuts runs between spaces into words, all runs of one count in one call."""
 
-    def __init__(self, flags: Flags, words: Counter[str]) -> None:
+    def __init__(self, flags: Flags, counts: WordCounts) -> None:
         self._normalizer = bert_normalizer(flags)
         self._pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        self._words = words
+        self._counts = counts
 
     def long_ones(self, chunks: Counter[str]) -> None:
         """Counts and forgets the long runs, which seldom come again."""
@@ -112,8 +130,8 @@ class _WordCounter:
         for times, alike in by_count.items():
             for batch in _batches(alike):
                 text = self._normalizer.normalize_str(" ".join(batch))
-                for word, n in Counter(word for word, _ in self._pre_tokenizer.pre_tokenize_str(text)).items():
-                    self._words[word] += n * times
+                words = Counter(word for word, _ in self._pre_tokenizer.pre_tokenize_str(text) if len(word) <= MAX_WORD)
+                self._counts.add(words, times)
 
 
 def _batches(chunks: list[str]) -> Iterator[list[str]]:
@@ -129,28 +147,56 @@ def _batches(chunks: list[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def learn_pieces(words: Mapping[str, int], room: int, min_frequency: int) -> list[str]:
-    """At most ``room`` pieces for counted words: single characters in order of code point, then merges as they were made."""
-    cut = {word: [word[0], *("##" + c for c in word[1:])] for word in words if len(word) <= MAX_WORD}
-    alphabet, rest = _alphabet(cut, words, room)
-    kept = set(alphabet)
-    table = _Pairs([(pieces, words[word]) for word, pieces in sorted(cut.items()) if kept.issuperset(pieces)])
+def most_frequent(counts: WordCounts, most: int) -> tuple[dict[str, int], dict[str, int]]:
+    """The ``most`` commonest words (ties by spelling) with their counts, and how often each character stands in all words.
+
+    Characters are spelt as pieces: ``a`` where a word begins with it, else ``##a``.
+    """
+    first: defaultdict[str, int] = defaultdict(int)
+    inner: defaultdict[str, int] = defaultdict(int)
+    different = 0
+
+    def all_of_them() -> Iterator[tuple[int, str]]:
+        nonlocal different
+        for word, times in counts.items():
+            different += 1
+            first[word[0]] += times
+            for character in word[1:]:
+                inner[character] += times
+            yield -times, word
+
+    words = {word: -times for times, word in heapq.nsmallest(most, all_of_them())}
+    if different > most:
+        say(
+            "vocabulary-words",
+            f"The vocabulary is learned from the {most:,} most frequent of the text's {different:,} different words; "
+            "every character counts.",
+        )
+    return words, {**first, **{f"##{character}": times for character, times in inner.items()}}
+
+
+def learn_pieces(words: Mapping[str, int], characters: Mapping[str, int], room: int, min_frequency: int) -> list[str]:
+    """At most ``room`` pieces for counted words: single characters in order of code point, then merges as they were made.
+
+    Args:
+        words: How often each word stands in the text.
+        characters: The same of single-character pieces (see :func:`most_frequent`).
+        room: Entries.
+        min_frequency: Times that two pieces must stand together to be merged.
+    """
+    alphabet, rest = _alphabet(characters, room)
+    table = Pairs(words, alphabet, min_frequency)
     pieces = list(alphabet)
     known = set(pieces)
-    while len(pieces) < room and (merged := table.merge(min_frequency)) is not None:
+    while len(pieces) < room and (merged := table.merge()) is not None:
         if merged not in known:  # two ways may lead to one piece: ab + c and a + bc
             known.add(merged)
             pieces.append(merged)
     return pieces + rest[: room - len(pieces)]
 
 
-def _alphabet(cut: Mapping[str, list[str]], words: Mapping[str, int], room: int) -> tuple[list[str], list[str]]:
+def _alphabet(counts: Mapping[str, int], room: int) -> tuple[list[str], list[str]]:
     """The characters kept (sorted) and those left out (the most frequent first)."""
-    counts: Counter[str] = Counter()
-    for word, pieces in cut.items():
-        times = words[word]
-        for piece in pieces:
-            counts[piece] += times
     order = sorted(counts, key=lambda piece: (-counts[piece], piece))
     needed = COVERAGE * sum(counts.values())
     least = max(ALPHABET_LEAST, int(room * ALPHABET_LEAST_SHARE))
@@ -160,81 +206,3 @@ def _alphabet(cut: Mapping[str, list[str]], words: Mapping[str, int], room: int)
         covered += counts[order[taken]]
         taken += 1
     return sorted(order[:taken]), order[taken:]
-
-
-class _Pairs:
-    """The pairs of neighbouring pieces in a list of counted words, kept up to date while pairs are merged.
-
-    Pieces are small numbers here (their spelling in ``_spelt``), and only what lies beside a merged pair is counted anew.
-    """
-
-    def __init__(self, words: list[tuple[list[str], int]]) -> None:
-        self._spelt: list[str] = []
-        self._number: dict[str, int] = {}
-        self._words = [[self._piece(piece) for piece in pieces] for pieces, _ in words]
-        self._times = [times for _, times in words]
-        self._counts: defaultdict[tuple[int, int], int] = defaultdict(int)
-        self._where: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # may name words that have lost the pair
-        for index, (pieces, times) in enumerate(zip(self._words, self._times, strict=True)):
-            for pair in pairwise(pieces):
-                self._counts[pair] += times
-                self._where[pair].append(index)
-        self._heap = [self._entry(pair) for pair in self._counts]
-        heapq.heapify(self._heap)
-
-    def _piece(self, spelt: str) -> int:
-        number = self._number.setdefault(spelt, len(self._spelt))
-        if number == len(self._spelt):
-            self._spelt.append(spelt)
-        return number
-
-    def _entry(self, pair: tuple[int, int]) -> tuple[int, str, str, tuple[int, int]]:
-        return (-self._counts[pair], self._spelt[pair[0]], self._spelt[pair[1]], pair)
-
-    def merge(self, min_frequency: int) -> str | None:
-        """Merges the commonest pair everywhere (the first by spelling of several) and names the new piece."""
-        while self._heap:
-            count, _, _, pair = heapq.heappop(self._heap)
-            current = self._counts.get(pair, 0)
-            if current != -count:  # its count has changed since it was put there
-                if current >= min_frequency:
-                    heapq.heappush(self._heap, self._entry(pair))
-                continue
-            return self._apply(pair) if current >= min_frequency else None
-        return None
-
-    def _apply(self, pair: tuple[int, int]) -> str:
-        spelt = self._spelt[pair[0]] + self._spelt[pair[1]][2:]  # the right one is always a continuation
-        new = self._piece(spelt)
-        changed: defaultdict[tuple[int, int], int] = defaultdict(int)
-        for index in self._where.pop(pair):
-            self._merge_word(index, pair, new, changed)
-        for other, difference in changed.items():
-            self._counts[other] += difference
-            if difference > 0:
-                heapq.heappush(self._heap, self._entry(other))
-        self._counts.pop(pair, None)
-        return spelt
-
-    def _merge_word(self, index: int, pair: tuple[int, int], new: int, changed: defaultdict[tuple[int, int], int]) -> None:
-        left, right = pair
-        pieces, times = self._words[index], self._times[index]
-        out: list[int] = []
-        i, last = 0, len(pieces) - 1
-        while i <= last:
-            piece = pieces[i]
-            if piece != left or i == last or pieces[i + 1] != right:
-                out.append(piece)
-                i += 1
-                continue
-            if out:
-                changed[out[-1], left] -= times
-                changed[out[-1], new] += times
-                self._where[out[-1], new].append(index)
-            if i + 2 <= last:
-                changed[right, pieces[i + 2]] -= times
-                changed[new, pieces[i + 2]] += times
-                self._where[new, pieces[i + 2]].append(index)
-            out.append(new)
-            i += 2
-        self._words[index] = out

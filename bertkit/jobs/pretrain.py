@@ -125,7 +125,15 @@ class _Pretraining:
         if self.checkpoint is not None:
             return load_wordpiece(self.checkpoint.path)  # verified, whatever has become of the run folder's own since
         size = named.vocab_size or vocabulary_size(self.corpus.text_bytes)
-        wordpiece, _ = trained_vocabulary(self.corpus, settings.corpus, self.console, size=size, cased=bool(named.cased))
+        wordpiece, _ = trained_vocabulary(
+            self.corpus,
+            settings.corpus,
+            self.console,
+            size=size,
+            cased=bool(named.cased),
+            folder=self.folder.path,
+            min_frequency=named.min_frequency or 2,
+        )
         self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(self.folder.path, max_length=512)
         return wordpiece

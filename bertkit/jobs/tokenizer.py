@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
+from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_lines
 from bertkit.corpus.named import short_name
 from bertkit.corpus.sources import Corpus
 from bertkit.corpus.training import train_wordpiece
@@ -35,9 +35,25 @@ def text_fingerprint(corpus: Corpus) -> str:
 
 
 def trained_vocabulary(
-    corpus: Corpus, settings: CorpusSettings, console: Console, *, size: int, cased: bool
+    corpus: Corpus,
+    settings: CorpusSettings,
+    console: Console,
+    *,
+    size: int,
+    cased: bool,
+    folder: Path,
+    min_frequency: int = 2,
 ) -> tuple[WordPiece, ReadReport]:
     """A vocabulary trained on the text, said with its size; bytes that were replaced are counted.
+
+    Args:
+        corpus: The text.
+        settings: How it is read.
+        console: Where it is said.
+        size: Entries.
+        cased: Keep case and accents.
+        folder: On whose disk words are counted where there are too many for memory; nothing stays there.
+        min_frequency: Times that two pieces must stand together to be merged.
 
     Raises:
         DataError: A byte that is not UTF-8, or no word at all (exit 3).
@@ -46,7 +62,8 @@ def trained_vocabulary(
     report = ReadReport()
     with console.progress("Reading for the vocabulary", safe=True) as update, console.stop.deferred():
         try:
-            wordpiece = train_wordpiece(read_documents(corpus, settings, report, update), size=size, lowercase=not cased)
+            lines = ([line] for line in read_lines(corpus, settings, report, update) if line is not None)
+            wordpiece = train_wordpiece(lines, size=size, lowercase=not cased, min_frequency=min_frequency, folder=folder)
         except DataError as error:
             error.where = error.where or corpus.name
             raise
@@ -78,7 +95,15 @@ def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outco
             console.say(f"Already finished: {folder.path}")
             return Outcome(state="already finished", output=folder.path)
         folder.resolve(with_values(settings, {"vocab_size": size}))
-        wordpiece, report = trained_vocabulary(corpus, settings.corpus, console, size=size, cased=settings.cased)
+        wordpiece, report = trained_vocabulary(
+            corpus,
+            settings.corpus,
+            console,
+            size=size,
+            cased=settings.cased,
+            folder=folder.path,
+            min_frequency=settings.min_frequency,
+        )
         folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(folder.path, max_length=POSITIONS)
         folder.finish("finished", text=report.as_dict())

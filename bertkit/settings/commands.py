@@ -114,6 +114,11 @@ class PretrainSettings(Training):
                 ("tokenizer.path", "tokenizer.vocab_size"),
                 "A vocabulary that is read has its size: give tokenizer.path or tokenizer.vocab_size, not both.",
             )
+        if self.tokenizer.min_frequency is not None and (self.tokenizer.path or self.model.init_from):
+            yield (
+                ("tokenizer.min_frequency",),
+                "A vocabulary that is read is not trained: give tokenizer.min_frequency without tokenizer.path and init_from.",
+            )
 
 
 class FinetuneRun(RunSettings):

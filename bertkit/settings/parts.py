@@ -59,6 +59,9 @@ class TokenizerSettings(Settings):
         ge=6,
         description="Entries of a trained vocabulary; unset: 8 000 under 20 MB of text, 16 000 under 200 MB, else 30 522.",
     )
+    min_frequency: int | None = Field(
+        None, ge=1, description="Times that two pieces must stand together to become one of a trained vocabulary; unset: 2."
+    )
     cased: bool | None = Field(None, description="Keep case; unset: as the files say, and uncased for a trained vocabulary.")
 
 

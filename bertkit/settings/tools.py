@@ -26,6 +26,7 @@ class TokenizerTrainSettings(Output):
     files: tuple[str, ...] = Field(min_length=1, description="Text files or folders of them.")
     vocab_size: int | None = Field(None, ge=6, description="Entries; unset: by the size of the text.")
     cased: bool = Field(False, description="Keep case and accents.")
+    min_frequency: int = Field(2, ge=1, description="Times that two pieces must stand together to become one.")
     corpus: CorpusSettings = Field(default_factory=CorpusSettings)
 
 

@@ -8,14 +8,16 @@ import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
-from bertkit.corpus.training import count_words, learn_pieces, train_wordpiece
+from bertkit.corpus.training import count_words, learn_pieces, most_frequent, train_wordpiece
 from bertkit.corpus.vocabulary import SPECIALS, Flags
+from bertkit.corpus.word_counts import WordCounts
 from bertkit.errors import DataError, SettingsError
 from bertkit.notices import collecting
 
@@ -63,7 +65,46 @@ def plainly(words: dict[str, int], room: int, least: int) -> list[str]:
     st.integers(1, 3),
 )
 def test_merges_are_those_of_counting_anew(words: dict[str, int], least: int) -> None:
-    assert learn_pieces(words, 1000, least) == plainly(words, 1000, least)
+    with WordCounts() as counts:
+        counts.add(words)
+        kept, characters = most_frequent(counts, 1000)
+    assert kept == words
+    assert learn_pieces(kept, characters, 1000, least) == plainly(words, 1000, least)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.dictionaries(WORDS, st.integers(1, 9), max_size=5), max_size=12), st.integers(1, 8), st.integers(1, 20))
+def test_counts_on_disk_are_exact_and_the_most_frequent_words_stay(added: list[dict[str, int]], at_once: int, most: int) -> None:
+    expected: Counter[str] = Counter()
+    with WordCounts(at_once=at_once) as counts:
+        for words in added:
+            counts.add(words, 3)
+            expected.update({word: 3 * times for word, times in words.items()})
+        assert sorted(counts.items()) == sorted(expected.items())  # each word once
+        with collecting() as heard:
+            kept, characters = most_frequent(counts, most)
+    assert list(kept.items()) == sorted(expected.items(), key=lambda item: (-item[1], item[0]))[:most]
+    assert [notice.kind for notice in heard] == ["vocabulary-words"] * (len(expected) > most)
+    pieces = Counter(dict.fromkeys(characters, 0))
+    for word, times in expected.items():  # of all words, those left out too
+        for place, character in enumerate(word):
+            pieces["##" * (place > 0) + character] += times
+    assert characters == pieces
+
+
+def test_a_vocabulary_does_not_depend_on_what_lay_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [line for text in topics.values() for line in text.split("\n")][:4000]
+    plain = train_wordpiece([lines], size=500, lowercase=True)
+    monkeypatch.setattr("bertkit.corpus.word_counts.WordCounts.__init__.__kwdefaults__", {"at_once": 100}, raising=True)
+    for name in ("_CHUNKS", "_SWEEP"):
+        monkeypatch.setattr(f"bertkit.corpus.training.{name}", 500)
+    assert train_wordpiece([lines[::-1]], size=500, lowercase=True).vocabulary == plain.vocabulary
+    with collecting() as heard:
+        monkeypatch.setattr("bertkit.corpus.training.MOST_WORDS", 300)
+        fewer = [train_wordpiece([order], size=500, lowercase=True).vocabulary for order in (lines, lines[::-1])]
+    assert fewer[0] == fewer[1] != plain.vocabulary
+    assert [notice.kind for notice in heard] == ["vocabulary-words"]
+    assert "300 most frequent" in heard[0].message
 
 
 def test_same_bytes_every_time() -> None:  # C13
@@ -104,10 +145,17 @@ def test_words_are_the_tokenizers_own(monkeypatch: pytest.MonkeyPatch) -> None: 
     expected = Counter(
         "how are you nice to meet younice , abcdef cafe [ sep ] 中 文 and 中 字".split()  # noqa: SIM905
     )
-    assert count_words([lines], flags) == expected
-    for name, value in (("_LONG", 2), ("_SWEEP", 1), ("_CHUNKS", 3), ("_BATCH", 4)):  # every limit reached: the same words
+    lines.append("x" * 101)  # BERT knows no word of more than 100 characters
+
+    def counted(documents: list[list[str]]) -> dict[str, int]:
+        with WordCounts() as counts:
+            count_words(documents, flags, counts)
+            return dict(counts.items())
+
+    assert counted([lines]) == expected
+    for name, value in (("_LONG", 2), ("_SWEEP", 1), ("_CHUNKS", 3), ("_BATCH", 4), ("_PART", 5)):  # every limit reached
         monkeypatch.setattr(f"bertkit.corpus.training.{name}", value)
-        assert count_words([[line] for line in lines], flags) == expected
+        assert counted([[line] for line in lines]) == expected
 
 
 def test_size_and_least_frequency() -> None:
