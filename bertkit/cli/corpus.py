@@ -46,6 +46,9 @@ Against = Annotated[
     flags.flag("--against", help="Is the text of these evaluation files in the corpus?", panel=_FAULTS, metavar="FILE|FOLDER"),
 ]
 Strict = Annotated[bool, flags.flag("--strict", help="Exit 3 where the text has a fault.", panel=_FAULTS)]
+Step = Annotated[
+    int | None, flags.flag("--step", help="Of a run: show the batch of this step instead.", panel="Runs", metavar="N")
+]
 OlderThan = Annotated[
     str | None, flags.flag("--older-than", help="Those not used for so long, such as 30d.", panel="Which", metavar="TIME")
 ]
@@ -105,6 +108,7 @@ def inspect(
     validation_file: Validation = None,
     against: Against = None,
     strict: Strict = False,
+    step: Step = None,
     workers: Workers = None,
     set_: flags.Set = None,
     json: flags.Json = False,
@@ -123,6 +127,7 @@ def inspect(
         ("validation", "--validation-file", validation_file),
         ("against", "--against", against),
         ("strict", "--strict", strict),
+        ("step", "--step", step),
         ("workers", "--workers", workers),
     )
     from bertkit.settings.tools import CorpusInspectSettings

@@ -22,14 +22,19 @@ from bertkit.jobs.corpus_cache import find_store, kept_stores, stores_folder
 from bertkit.jobs.corpus_facts import Facts, facts_of
 from bertkit.jobs.corpus_judgement import Seen, judge_text
 from bertkit.jobs.corpus_page import print_page
+from bertkit.jobs.corpus_replay import show_step
 from bertkit.jobs.corpus_seen import seen_in
 from bertkit.jobs.corpus_vocabulary import vocabulary_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.places import STATE
+from bertkit.jobs.pretraining_batches import phases_of
 from bertkit.jobs.pretraining_text import build_workers, with_rate
 from bertkit.notices import hushed, say
+from bertkit.settings.commands import PretrainSettings
+from bertkit.settings.resolve import resolve
 from bertkit.settings.tools import CorpusInspectSettings
 
+LENGTHS = (128, 512)  # planned unless others are given, or a run has its own
 # What a build says of a text in a note is judged here, with more to it.
 _JUDGED = ("duplicate-documents", "duplicate-lines", "no-blank-line", "one-sentence-documents", "dropped-documents")
 
@@ -87,12 +92,14 @@ class Inspection:
 
 
 def inspect_corpus(settings: CorpusInspectSettings, console: Console) -> Outcome:
-    """Looks at a text, a store or the text of a run, and judges it.
+    """Looks at a text, a store or the text of a run, and judges it; or shows the batch of one step of a run.
 
     Raises:
         DataError: ``strict``, and the text has a fault (exit 3).
         BertkitError: As the build and the readers.
     """
+    if settings.step is not None:
+        return show_step(settings.paths, settings.step, console)
     found = _inspected(_of_run(settings), console)
     print_page(found, console)
     told = found.as_dict()
@@ -107,9 +114,6 @@ def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
     run = Path(settings.paths[0])
     if len(settings.paths) != 1 or not (run / STATE).is_file():
         return settings
-    from bertkit.settings.commands import PretrainSettings
-    from bertkit.settings.resolve import resolve
-
     its = resolve(PretrainSettings, command="pretrain", recipe=str(run / "settings.yaml"))
     tokenizer = settings.tokenizer.model_copy(update={"path": settings.tokenizer.path or str(run)})
     return settings.model_copy(
@@ -118,6 +122,7 @@ def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
             "corpus": its.corpus,
             "tokenizer": tokenizer,
             "validation": settings.validation or its.inputs.validation,
+            "max_lengths": settings.max_lengths or tuple(dict.fromkeys(phase.max_length for phase in phases_of(its))),
         }
     )
 
@@ -138,7 +143,7 @@ def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
             facts = facts_of(
                 store,
                 wordpiece,
-                settings.max_lengths,
+                settings.max_lengths or LENGTHS,
                 seed=settings.seed,
                 examples=settings.examples,
                 plans=Path(work) / "plans",

@@ -83,7 +83,7 @@ class CorpusInspectSettings(_OfText):
     """``bertkit corpus inspect PATH…|STORE|RUN``."""
 
     max_lengths: tuple[int, ...] = Field(
-        (128, 512), min_length=1, description="Lengths of sequences that an epoch is planned for."
+        (), description="Lengths that an epoch is planned for; unset: a run's own, else 128 and 512."
     )
     validation: tuple[str, ...] = Field((), description="Text files to validate on: is their text in this one?")
     against: tuple[str, ...] = Field((), description="A task's files or folders: is their text in this one?")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import prose, text_of
 
 from bertkit.cli.main import run
 from bertkit.corpus.holding import held, is_held
@@ -18,7 +19,6 @@ from bertkit.errors import UsageError
 from bertkit.jobs import pretrain
 from bertkit.jobs.columns import shown_width
 from bertkit.jobs.corpus_cache import ago, seconds, size_of
-from tests.jobs.corpora import prose, text_of
 
 Bertkit = Callable[..., dict[str, Any]]
 

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from corpora import prose, sentence, text_of
 
 from bertkit.cli.main import run
 from bertkit.corpus.training import train_wordpiece
 from bertkit.jobs.columns import shown_width
+from bertkit.jobs.console import Console
+from bertkit.jobs.replay import replay
 from bertkit.randomness import stream
-from tests.jobs.corpora import prose, sentence, text_of
 
 Documents = list[list[str]]
 
@@ -235,3 +237,30 @@ def test_a_vocabulary_of_another_store_is_refused(here: Path, vocabulary: Path, 
     assert run(["corpus", "build", "text.txt", "--vocab-size", "150", "--output", "store", "-q"]) == 0
     assert run(["corpus", "inspect", "store", "--tokenizer", str(vocabulary)]) == 3
     assert "150 entries" in capsys.readouterr().err
+
+
+def test_a_run_is_inspected_by_its_text_and_by_its_steps(
+    inspect: Any, vocabulary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("text.txt").write_text(text_of(prose()))
+    argv = ["--corpus", "text.txt", "--tokenizer", str(vocabulary), "--size", "tiny", "--steps", "2", "--batch-size", "2", "-q"]
+    assert run(["pretrain", *argv, "--output", "run", "--max-length", "64"]) == 0
+    capsys.readouterr()
+    assert run(["corpus", "inspect", "run", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["name"], told["judgements"], [epoch["max_length"] for epoch in told["epochs"]]) == ("text.txt", [], [64])
+
+    again, _ = replay(Path("run"), 2, Console(quiet=True))
+    assert run(["corpus", "inspect", "run", "--step", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {name: told[name] for name in again.to_json()} == json.loads(json.dumps(again.to_json()))
+    assert run(["corpus", "inspect", "run", "--step", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "Step 2 was seen: epoch 1, batch 2, phase 1, L = 64, mlm+nsp, 2 sequences." in shown
+    assert max(map(shown_width, shown.split("\n"))) <= 80
+    for sequence in again.sequences:
+        masked = sum(label != "" for label in sequence.label_tokens)
+        assert f"{len(sequence.after)} tokens, {masked} to be guessed" in shown
+    assert len(re.findall(r"\[[^\]\s]*=", shown)) - 3 == sum(len(sequence.labels) for sequence in again.sequences)
+    assert run(["corpus", "inspect", "run", "--step", "3"]) == 2
+    assert run(["corpus", "inspect", "text.txt", "--step", "3"]) == 2
