@@ -15,7 +15,7 @@ from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import BertkitError, UsageError
 from bertkit.jobs.console import Console
 from bertkit.jobs.pretraining_text import cache_folder
-from bertkit.jobs.tokenizer import POSITIONS, trained_vocabulary, vocabulary_size
+from bertkit.jobs.tokenizer import LEAST_FREQUENCY, POSITIONS, trained_vocabulary, vocabulary_size
 from bertkit.settings.parts import TokenizerSettings
 
 TRAINING_VERSION = 1
@@ -37,13 +37,18 @@ def vocabulary_of(corpus: Corpus, settings: CorpusSettings, tokenizer: Tokenizer
             where="--tokenizer",
             hint="Name a vocabulary: --tokenizer DIR. `bertkit tokenizer train FILE` makes one.",
         )
-    size, cased = tokenizer.vocab_size or vocabulary_size(corpus.bytes), bool(tokenizer.cased)
+    size, cased = tokenizer.vocab_size or vocabulary_size(corpus.text_bytes), bool(tokenizer.cased)
+    least = tokenizer.min_frequency or LEAST_FREQUENCY
     with console.progress("Looking for its vocabulary", safe=True) as update:
-        facts = [corpus.digests(update), settings.model_dump(mode="json"), size, cased, READER_VERSION, TRAINING_VERSION]
+        versions = [READER_VERSION, TRAINING_VERSION]
+        facts = [corpus.digests(update), settings.model_dump(mode="json"), size, cased, least, *versions]
     folder = cache_folder() / "vocabularies" / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
     with contextlib.suppress(BertkitError):
         return load_wordpiece(folder)
-    wordpiece, _ = trained_vocabulary(corpus, settings, console, size=size, cased=cased)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    wordpiece, _ = trained_vocabulary(
+        corpus, settings, console, size=size, cased=cased, folder=folder.parent, min_frequency=least
+    )
     _keep(wordpiece, folder)
     return wordpiece
 

@@ -24,7 +24,7 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.pretraining_batches import phases_of, sizes, training_batches, validation_batches
 from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
 from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, corpus_sizes, input_sizes
-from bertkit.jobs.tokenizer import trained_vocabulary, vocabulary_size
+from bertkit.jobs.tokenizer import LEAST_FREQUENCY, trained_vocabulary, vocabulary_size
 from bertkit.jobs.training import Course
 from bertkit.jobs.training_job import Figures, TrainingJob, check_identity, resuming
 from bertkit.model.config import EncoderConfig
@@ -132,7 +132,7 @@ class _Pretraining:
             size=size,
             cased=bool(named.cased),
             folder=self.folder.path,
-            min_frequency=named.min_frequency or 2,
+            min_frequency=named.min_frequency or LEAST_FREQUENCY,
         )
         self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(self.folder.path, max_length=512)

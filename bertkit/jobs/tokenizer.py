@@ -19,6 +19,7 @@ from bertkit.notices import say
 from bertkit.settings.compare import with_values
 from bertkit.settings.tools import TokenizerTrainSettings
 
+LEAST_FREQUENCY = 2  # of pieces that are merged, where nobody says otherwise
 POSITIONS = 512  # model_max_length of a vocabulary that has no model yet
 _SIZES = ((20_000_000, 8_000), (200_000_000, 16_000))
 _LARGEST = 30_522
@@ -42,7 +43,7 @@ def trained_vocabulary(
     size: int,
     cased: bool,
     folder: Path,
-    min_frequency: int = 2,
+    min_frequency: int = LEAST_FREQUENCY,
 ) -> tuple[WordPiece, ReadReport]:
     """A vocabulary trained on the text, said with its size; bytes that were replaced are counted.
 

@@ -109,16 +109,7 @@ class PretrainSettings(Training):
                 ("model.init_from", "model.size"),
                 "A model that is gone on from has its size: give init_from or size, not both.",
             )
-        if self.tokenizer.path is not None and self.tokenizer.vocab_size is not None:
-            yield (
-                ("tokenizer.path", "tokenizer.vocab_size"),
-                "A vocabulary that is read has its size: give tokenizer.path or tokenizer.vocab_size, not both.",
-            )
-        if self.tokenizer.min_frequency is not None and (self.tokenizer.path or self.model.init_from):
-            yield (
-                ("tokenizer.min_frequency",),
-                "A vocabulary that is read is not trained: give tokenizer.min_frequency without tokenizer.path and init_from.",
-            )
+        yield from self.tokenizer.read_and_trained()
 
 
 class FinetuneRun(RunSettings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -63,6 +64,15 @@ class TokenizerSettings(Settings):
         None, ge=1, description="Times that two pieces must stand together to become one of a trained vocabulary; unset: 2."
     )
     cased: bool | None = Field(None, description="Keep case; unset: as the files say, and uncased for a trained vocabulary.")
+
+    def read_and_trained(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Keys, and a sentence, of settings of a training beside a vocabulary that is read."""
+        for name, what in (("vocab_size", "has its size"), ("min_frequency", "is not trained")):
+            if self.path is not None and getattr(self, name) is not None:
+                yield (
+                    ("tokenizer.path", f"tokenizer.{name}"),
+                    f"A vocabulary that is read {what}: give tokenizer.path or tokenizer.{name}, not both.",
+                )
 
 
 class ModelSettings(Settings):

@@ -50,11 +50,7 @@ class _OfText(Output):
 
     def contradictions(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Pairs of settings that cannot both be right."""
-        if self.tokenizer.path is not None and self.tokenizer.vocab_size is not None:
-            yield (
-                ("tokenizer.path", "tokenizer.vocab_size"),
-                "A vocabulary that is read has its size: give tokenizer.path or tokenizer.vocab_size, not both.",
-            )
+        yield from self.tokenizer.read_and_trained()
 
 
 class CorpusBuildSettings(_OfText):
