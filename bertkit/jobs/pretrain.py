@@ -77,6 +77,8 @@ class _Pretraining:
             self.base = machine.peers.main_only(lambda: model_folder(init_from))
             config_of(self.base)  # before its tokenizer: a folder that is no model is said to be one
         machine.peers.main_only(lambda: segmenter_of(settings.corpus.words) is None)  # what is no list is told before any work
+        if settings.corpus.words is not None and settings.masking.kind == "token":
+            say("words-not-masked", "Chinese words are given, but masking is by token: --masking word or span takes them whole.")
         self.corpus = open_corpus(settings.inputs.corpus, settings.corpus)
         self.wordpiece = machine.peers.main_only(lambda: self._tokenizer(settings))
         self.config = self._config(settings)

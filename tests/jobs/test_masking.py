@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,14 @@ def test_chinese_with_words(chinese: Path, tmp_path: Path, kind: str) -> None:
     assert str(words) in changed.object["error"]["message"]
 
 
+@pytest.mark.slow
+def test_words_without_masking_by_word_are_told(chinese: Path, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("北京\n", encoding="utf-8")
+    told = done(*flags(chinese, tmp_path / "run", f"--steps 1 --words {words}", "--json")).object
+    assert "words-not-masked" in [warning["kind"] for warning in told["warnings"]]
+
+
 @pytest.mark.parametrize(
     ("content", "code", "message"), [(None, 4, "cannot be read"), ("喜欢 9\n北京\n", 3, "Line 2 of the word list")]
 )
@@ -65,7 +74,7 @@ def test_a_list_that_is_none_is_told_before_any_work(
 
 
 def test_a_segmenter_that_is_not_installed(chinese: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "rjieba", None)
+    monkeypatch.setitem(sys.modules, "rjieba", None)
     refused = call(*flags(chinese, tmp_path / "run", "--steps 2 --words rjieba", "--json"))
     assert refused.code == 4
     assert "pip install rjieba" in refused.object["error"]["hint"]
