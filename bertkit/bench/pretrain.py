@@ -16,9 +16,10 @@ from bertkit.bench.made_text import VOCABULARY, made_text
 from bertkit.bench.memory import peak_of
 from bertkit.bench.pretraining import Ours, Theirs
 from bertkit.bench.work import pretraining_flops
-from bertkit.corpus.documents import CorpusSettings, open_corpus
+from bertkit.corpus.documents import CorpusSettings
 from bertkit.corpus.wordpiece import load_wordpiece
 from bertkit.jobs.console import Console
+from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.pretraining_text import read_text
 from bertkit.jobs.start import Machine
@@ -79,7 +80,8 @@ def _work(settings: BenchPretrainSettings, console: Console, machine: Machine) -
     size = settings.size or ("mini" if machine.on_cpu else "base")
     if settings.corpus:
         wordpiece = load_wordpiece(Path(str(settings.tokenizer.path)), cased=settings.tokenizer.cased)
-        corpus = open_corpus(settings.corpus, CorpusSettings())
+        corpus = NamedCorpus.of(settings.corpus, CorpusSettings())
+        corpus.must_agree(wordpiece, str(settings.tokenizer.path))
         store = read_text(CorpusSettings(), corpus, wordpiece, console, "Reading the text")
         words, text, pad = VocabularyFacts.of(wordpiece), ", ".join(settings.corpus), wordpiece.pad_id
         vocabulary = wordpiece.size

@@ -11,12 +11,17 @@ from bertkit.cli.training import PRETRAINING, TRAINING, rows
 Corpus = Annotated[
     list[str] | None,
     flags.flag(
-        "--corpus", help="Text files, folders or patterns; may come more than once.", panel="Data and model", metavar="PATH"
+        "--corpus",
+        help="Texts, folders, patterns or token stores; may come more than once.",
+        panel="Data and model",
+        metavar="PATH",
     ),
 ]
 Validation = Annotated[
     list[str] | None,
-    flags.flag("--validation-file", "--valid", help="Text files to validate on.", panel="Data and model", metavar="FILE"),
+    flags.flag(
+        "--validation-file", "--valid", help="Text files or token stores to validate on.", panel="Data and model", metavar="FILE"
+    ),
 ]
 Tokenizer = Annotated[
     str | None, flags.flag("--tokenizer", help="A vocab.txt or a model folder.", panel="Data and model", metavar="PATH")
@@ -54,6 +59,7 @@ def pretrain(
     documents: flags.Documents = None,
     encoding_errors: flags.EncodingErrors = None,
     words: flags.Words = None,
+    dedup: flags.Dedup = None,
     text_field: flags.TextField = None,
     tokenizer: Tokenizer = None,
     vocab_size: flags.VocabSize = None,

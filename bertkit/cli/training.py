@@ -54,6 +54,7 @@ PRETRAINING = {
     "documents": ("corpus.documents", "--documents"),
     "encoding_errors": ("corpus.encoding_errors", "--encoding-errors"),
     "words": ("corpus.words", "--words"),
+    "dedup": ("corpus.dedup", "--dedup"),
     "text_field": ("corpus.text_field", "--text-field"),
     "tokenizer": ("tokenizer.path", "--tokenizer"),
     "vocab_size": ("tokenizer.vocab_size", "--vocab-size"),

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,16 @@ class TokenStore:
         return int(self.document_ends.shape[0])
 
     @property
+    def folders(self) -> list[Path]:
+        """The folder, in a list; of a store in memory an empty one."""
+        return [] if self.folder is None else [self.folder]
+
+    @property
+    def plans(self) -> Path | None:
+        """Where the plans of epochs may be kept: beside the store; None for one in memory."""
+        return None if self.folder is None else self.folder / "plans"
+
+    @property
     def has_words(self) -> bool:
         """Whether word boundaries are stored; without them the pieces' ``##`` decides."""
         return self._word_bits is not None
@@ -126,25 +136,7 @@ class TokenStore:
 
         Its counts are ``documents``, ``sentences`` and ``tokens``.
         """
-        chosen = np.asarray(documents, dtype=np.int64)
-        ends = np.asarray(self.document_ends[chosen])
-        starts = np.where(chosen > 0, np.asarray(self.document_ends[np.maximum(chosen - 1, 0)]), 0)
-        spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
-        ids = np.concatenate([self.ids[:0], *(self.ids[a:b] for a, b in spans)])
-        sentences = _bits_of(self._sentence_bits, spans)
-        digest = hashlib.sha256(f"documents of {self.fingerprint}\n".encode())
-        digest.update(chosen.astype("<i8").tobytes())
-        return TokenStore(
-            ids,
-            bits.packed(sentences),
-            np.cumsum(ends - starts),
-            np.asarray(self.document_hashes[chosen]),
-            vocab_size=self.vocab_size,
-            fingerprint=digest.hexdigest(),
-            tokenizer=self.tokenizer,
-            counts={"documents": len(chosen), "sentences": int(sentences.sum()), "tokens": len(ids)},
-            word_bits=None if self._word_bits is None else bits.packed(_bits_of(self._word_bits, spans)),
-        )
+        return select_documents(self, documents)
 
     @staticmethod
     def from_arrays(
@@ -245,8 +237,53 @@ def _rebuild(arrays: tuple[Any, ...], kept: dict[str, Any]) -> TokenStore:
     return TokenStore(*arrays, **kept)
 
 
-def _bits_of(data: NDArray[np.uint8], spans: list[tuple[int, int]]) -> NDArray[np.bool_]:
-    return np.concatenate([np.zeros(0, dtype=np.bool_), *(bits.between(data, a, b) for a, b in spans)])
+class Readable(Protocol):
+    """What is asked of a store, or of several as one, to take documents out of it."""
+
+    @property
+    def ids(self) -> Any: ...  # noqa: D102
+    @property
+    def document_ends(self) -> Int64s: ...  # noqa: D102
+    @property
+    def document_hashes(self) -> Hashes: ...  # noqa: D102
+
+    vocab_size: int
+    fingerprint: str
+    tokenizer: str
+
+    def sentence_ends_between(self, first: int, last: int) -> Int64s: ...  # noqa: D102
+    def word_begins(self, places: Int64s) -> NDArray[np.bool_] | None: ...  # noqa: D102
+
+
+def select_documents(store: Readable, documents: Int64s) -> TokenStore:
+    """See :meth:`TokenStore.select`."""
+    chosen = np.asarray(documents, dtype=np.int64)
+    ends = np.asarray(store.document_ends[chosen])
+    starts = np.where(chosen > 0, np.asarray(store.document_ends[np.maximum(chosen - 1, 0)]), 0)
+    spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    ids = np.concatenate([store.ids[:0], *(store.ids[a:b] for a, b in spans)])
+    sentences = np.zeros(len(ids), dtype=np.bool_)
+    begins = store.word_begins(np.zeros(0, dtype=np.int64))
+    words = None if begins is None else [begins]
+    place = 0
+    for first, last in spans:
+        sentences[store.sentence_ends_between(first, last) - first + place - 1] = True
+        place += last - first
+        if words is not None:
+            words.append(store.word_begins(np.arange(first, last)))  # type: ignore[arg-type]
+    digest = hashlib.sha256(f"documents of {store.fingerprint}\n".encode())
+    digest.update(chosen.astype("<i8").tobytes())
+    return TokenStore(
+        ids,
+        bits.packed(sentences),
+        np.cumsum(ends - starts),
+        np.asarray(store.document_hashes[chosen]),
+        vocab_size=store.vocab_size,
+        fingerprint=digest.hexdigest(),
+        tokenizer=store.tokenizer,
+        counts={"documents": len(chosen), "sentences": int(sentences.sum()), "tokens": len(ids)},
+        word_bits=None if words is None else bits.packed(np.concatenate(words)),
+    )
 
 
 def check_ends(ends: Int64s, tokens: int, name: str, where: str, *, all_of_them: bool = True) -> None:

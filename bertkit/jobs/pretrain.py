@@ -12,7 +12,6 @@ import numpy as np
 from bertkit.batches.phases import Phase, phases_text
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.corpus.chinese import segmenter_of
-from bertkit.corpus.documents import open_corpus
 from bertkit.corpus.holding import held
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
 from bertkit.errors import DataError, SettingsError
@@ -20,6 +19,7 @@ from bertkit.jobs.console import Console
 from bertkit.jobs.finetune import already_finished, describe, finished, write_model
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
+from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.pretraining_batches import phases_of, sizes, training_batches, validation_batches
 from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
@@ -79,7 +79,7 @@ class _Pretraining:
         machine.peers.main_only(lambda: segmenter_of(settings.corpus.words) is None)  # what is no list is told before any work
         if settings.corpus.words is not None and settings.masking.kind == "token":
             say("words-not-masked", "Chinese words are given, but masking is by token: --masking word or span takes them whole.")
-        self.corpus = open_corpus(settings.inputs.corpus, settings.corpus)
+        self.corpus = NamedCorpus.of(settings.inputs.corpus, settings.corpus)
         self.wordpiece = machine.peers.main_only(lambda: self._tokenizer(settings))
         self.config = self._config(settings)
         self.settings = self._resolved(settings)
@@ -87,7 +87,7 @@ class _Pretraining:
     def run(self) -> Outcome:
         """Builds or finds the text, trains, and leaves the run folder finished."""
         text = self.machine.peers.main_only(lambda: pretraining_text(self.settings, self.corpus, self.wordpiece, self.console))
-        with held([text.store.folder, text.validation.folder]):
+        with held([*text.store.folders, *text.validation.folders]):
             return self._trained(text)
 
     def _trained(self, text: PretrainingText) -> Outcome:
@@ -118,17 +118,22 @@ class _Pretraining:
             source.plan(0, lambda done, total: update(done, total) if time.monotonic() - began > PATIENCE else None)
 
     def _tokenizer(self, settings: PretrainSettings) -> WordPiece:
-        """The one that is named, the model's that is gone on from, the run's own, or a new one trained on the text."""
+        """The one that is named, the model's that is gone on from, the run's own, the token stores', or a new one trained on
+        the text. Stores are read with the tokenizer that made them alone.
+        """
         named = settings.tokenizer
-        if named.path is not None:
-            return load_wordpiece(Path(named.path), cased=named.cased)
-        if self.base is not None:
-            return tokenizer_of(self.base, cased=named.cased)
-        if self.checkpoint is not None:
-            return load_wordpiece(self.checkpoint.path)  # verified, whatever has become of the run folder's own since
-        size = named.vocab_size or vocabulary_size(self.corpus.text_bytes)
+        wordpiece, where = self._given_tokenizer(settings)
+        if wordpiece is None and (wordpiece := self.corpus.tokenizer()) is not None:
+            if named.vocab_size is not None or (named.cased is not None and named.cased == wordpiece.lowercase):
+                raise SettingsError("A token store has its vocabulary: leave --vocab-size, --cased and --uncased out.")
+            return wordpiece
+        if wordpiece is not None:
+            self.corpus.must_agree(wordpiece, where)
+            return wordpiece
+        assert self.corpus.texts is not None
+        size = named.vocab_size or vocabulary_size(self.corpus.texts.text_bytes)
         wordpiece, _ = trained_vocabulary(
-            self.corpus,
+            self.corpus.texts,
             settings.corpus,
             self.console,
             size=size,
@@ -139,6 +144,17 @@ class _Pretraining:
         self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(self.folder.path, max_length=512)
         return wordpiece
+
+    def _given_tokenizer(self, settings: PretrainSettings) -> tuple[WordPiece | None, str]:
+        """One that lies somewhere, and where."""
+        named = settings.tokenizer
+        if named.path is not None:
+            return load_wordpiece(Path(named.path), cased=named.cased), named.path
+        if self.base is not None:
+            return tokenizer_of(self.base, cased=named.cased), str(self.base)
+        if self.checkpoint is not None:  # verified, whatever has become of the run folder's own since
+            return load_wordpiece(self.checkpoint.path), str(self.checkpoint.path)
+        return None, ""
 
     def _config(self, settings: PretrainSettings) -> EncoderConfig:
         if self.base is not None:

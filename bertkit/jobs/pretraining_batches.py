@@ -6,7 +6,7 @@ from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.phases import Phase, sequences
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import Ints, VocabularyFacts
-from bertkit.corpus.store import TokenStore
+from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
 from bertkit.jobs.pretraining_text import PretrainingText
@@ -82,7 +82,7 @@ def validation_batches(
 
 def _source(
     settings: PretrainSettings,
-    store: TokenStore,
+    store: CorpusStore,
     wordpiece: WordPiece,
     examples: ExampleSettings,
     size: int,
@@ -99,7 +99,7 @@ def _source(
         seed=settings.run.seed,
         batch_size=size,
         micro_tokens=settings.batch.micro_tokens,
-        plans=None if store.folder is None else store.folder / "plans",
+        plans=store.plans,
         purpose=purpose,
         limit=settings.inputs.validation_sequences if purpose == "validation" else None,
         segments=segments,

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from bertkit.corpus.build import build_store
 from bertkit.corpus.chinese import segmenter_of
-from bertkit.corpus.documents import CorpusSettings, Progress, open_corpus
+from bertkit.corpus.documents import CorpusSettings, Progress
 from bertkit.corpus.hold_out import HeldOut, held_out_documents
-from bertkit.corpus.sources import Corpus
-from bertkit.corpus.store import TokenStore
+from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.console import Console, Update
+from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.notices import say
 from bertkit.settings.commands import PretrainSettings
 from bertkit.training.threads import allowed_cores
@@ -45,9 +45,9 @@ class PretrainingText:
         tokens: Their tokens.
     """
 
-    store: TokenStore
+    store: CorpusStore
     without: NDArray[np.int64] | None
-    validation: TokenStore
+    validation: CorpusStore
     frequencies: NDArray[np.int64]
     documents: int
     sentences: int
@@ -65,7 +65,9 @@ class PretrainingText:
         return self.validation.fingerprint == self.store.fingerprint
 
     @staticmethod
-    def of(store: TokenStore, validation: TokenStore | None = None, without: NDArray[np.int64] | None = None) -> PretrainingText:
+    def of(
+        store: CorpusStore, validation: CorpusStore | None = None, without: NDArray[np.int64] | None = None
+    ) -> PretrainingText:
         """A store that is trained on, but for the documents ``without``, which are then what is validated on."""
         held = None if without is None else store.select(without)
         frequencies, counts = store.frequencies(), {name: store.counts[name] for name in ("documents", "sentences", "tokens")}
@@ -86,7 +88,7 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "bertkit"
 
 
-def pretraining_text(settings: PretrainSettings, corpus: Corpus, wordpiece: WordPiece, console: Console) -> PretrainingText:
+def pretraining_text(settings: PretrainSettings, corpus: NamedCorpus, wordpiece: WordPiece, console: Console) -> PretrainingText:
     """Builds or finds the text of a run.
 
     Raises:
@@ -95,7 +97,8 @@ def pretraining_text(settings: PretrainSettings, corpus: Corpus, wordpiece: Word
     named = settings.inputs.validation
     store = read_text(settings.corpus, corpus, wordpiece, console, "Reading the text")
     if named:
-        others = open_corpus(named, settings.corpus)
+        others = NamedCorpus.of(named, settings.corpus)
+        others.must_agree(wordpiece, "the training text")
         validation = read_text(settings.corpus, others, wordpiece, console, "Reading the validation text")
         return PretrainingText.of(store, validation)
     held = held_out_documents(store.document_hashes, HELD_OUT)
@@ -109,8 +112,11 @@ def pretraining_text(settings: PretrainSettings, corpus: Corpus, wordpiece: Word
     return PretrainingText.of(store)
 
 
-def read_text(settings: CorpusSettings, corpus: Corpus, wordpiece: WordPiece, console: Console, what: str) -> TokenStore:
-    """The store of one text, out of the cache or built into it, with its progress."""
+def read_text(settings: CorpusSettings, named: NamedCorpus, wordpiece: WordPiece, console: Console, what: str) -> CorpusStore:
+    """The store of a corpus, out of the cache or built into it, with its progress."""
+    corpus = named.texts
+    if corpus is None:
+        return named.joined(None)
     with console.progress(what, safe=True) as update:
         store, _ = build_store(
             corpus,
@@ -121,7 +127,7 @@ def read_text(settings: CorpusSettings, corpus: Corpus, wordpiece: WordPiece, co
             words=segmenter_of(settings.words),
             progress=with_rate(update),
         )
-    return store
+    return named.joined(store)
 
 
 def build_workers(size: int | None) -> int:

@@ -17,11 +17,11 @@ import numpy as np
 from bertkit.batches.collator import PretrainingBatch
 from bertkit.batches.phases import PhasedSource
 from bertkit.batches.pretraining import PretrainingSource
-from bertkit.corpus.documents import open_corpus
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import DataError, UsageError
 from bertkit.jobs.console import Console
 from bertkit.jobs.models import config_of, model_folder
+from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.places import STATE, read_state
 from bertkit.jobs.pretraining_batches import phases_of, training_batches
 from bertkit.jobs.pretraining_text import pretraining_text
@@ -158,7 +158,7 @@ def _sources(
     resized = [path for path in settings.inputs.corpus if path in before and now.get(path, before[path]) != before[path]]
     if resized:  # known at once, without a store of the new text
         raise _changed(resized, folder)
-    text = pretraining_text(settings, open_corpus(settings.inputs.corpus, settings.corpus), wordpiece, console)
+    text = pretraining_text(settings, NamedCorpus.of(settings.inputs.corpus, settings.corpus), wordpiece, console)
     segments = _segments(folder, settings, checkpoint)
     if identity.get("text") not in (None, text.fingerprint):
         raise _changed(settings.inputs.corpus, folder)
