@@ -33,7 +33,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "rich": ("cli/", "jobs/"),
     "typer": ("cli/",),
     "transformers": ("bench/", "model/hf"),
-    "datasets": ("labelled/", "corpus/documents", "metrics/shells/"),  # evaluate's Features are datasets'
+    "datasets": ("labelled/", "corpus/hub", "metrics/shells/"),  # evaluate's Features are datasets'
     "evaluate": ("metrics/shells/",),
 }
 NO_TORCH = ("corpus/", "labelled/", "cli/", "errors", "fields", "notices", "foreign_bytes", "randomness")

@@ -12,7 +12,7 @@ Corpus = Annotated[
     list[str] | None,
     flags.flag(
         "--corpus",
-        help="Texts, folders, patterns or token stores; may come more than once.",
+        help="Texts, folders, patterns, hf:owner/name or token stores; any number.",
         panel="Data and model",
         metavar="PATH",
     ),

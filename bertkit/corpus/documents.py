@@ -59,6 +59,7 @@ class ReadReport:
     Attributes:
         files: Sources read.
         bytes: Bytes of text read, unpacked.
+        taken: Bytes of the sources, as they are stored, gone through: what progress is told.
         lines: Lines that are not blank.
         documents: Documents with at least one line that is not blank.
         replacements: Bytes (or cut-off sequences) that became U+FFFD.
@@ -69,6 +70,7 @@ class ReadReport:
 
     files: int = 0
     bytes: int = 0
+    taken: int = 0
     lines: int = 0
     documents: int = 0
     replacements: int = 0
@@ -85,7 +87,7 @@ def open_corpus(paths: Sequence[str | Path], settings: CorpusSettings | None = N
     """The sources that ``paths`` name, in order.
 
     Args:
-        paths: What a user names: files, folders, patterns, ``-``.
+        paths: What a user names: files, folders, patterns, data sets of the hub (``hf:owner/name``), ``-``.
         settings: How it is read; None: the defaults.
         once: The text is read a single time, so pipes and ``-`` will do.
 
@@ -108,7 +110,7 @@ def read_lines(
     Raises:
         DataError: A byte that is not UTF-8 under ``strict``, naming file, line, offset and byte.
     """
-    total, taken = corpus.bytes, 0
+    total = corpus.bytes
     replace = settings.encoding_errors == "replace"
     by_line, by_blank = settings.documents == "line", settings.documents == "blank"
     for source in corpus.sources:
@@ -138,9 +140,9 @@ def read_lines(
                     report.documents += 1
                     pending = False
                     yield None
-            taken += span.taken
+            report.taken += span.taken
             if progress:
-                progress(taken, total)
+                progress(report.taken, total)
         report.lines += lines
         if lines > 1 and not (parted or marked):
             report.unparted.append(source.name)

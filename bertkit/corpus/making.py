@@ -146,7 +146,7 @@ class _Making:
 
     def _safe_point(self) -> None:
         if self.task.progress:
-            self.task.progress(self.reading.bytes, self.task.corpus.bytes)
+            self.task.progress(self.reading.taken, self.task.corpus.bytes)
 
 
 def has_point(folder: Path) -> bool:

@@ -1,9 +1,10 @@
-"""What a user names as a corpus, as sources: files, folders, patterns, the standard input."""
+"""What a user names as a corpus, as sources: files, folders, patterns, data sets of the hub, the standard input."""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from bertkit.corpus.files import Pipe, TextFile, file_kind
+from bertkit.corpus.hub import PREFIX, hub_sources
 from bertkit.corpus.kinds import WORDS, Kind, ending, inner_name
 from bertkit.corpus.sources import Source
 from bertkit.corpus.unpacked import PACKED
@@ -33,7 +35,7 @@ def named_sources(paths: Sequence[str | Path], *, field: str, format: Format, on
     """The sources that ``paths`` name, in order.
 
     Args:
-        paths: Files, folders, patterns (``data/**/*.txt``), ``-``.
+        paths: Files, folders, patterns (``data/**/*.txt``), ``hf:owner/name``, ``-``.
         field: The field of the text, where they hold records.
         format: Their format; ``auto``: by ending or content, which is said.
         once: What can be read only once is taken too.
@@ -48,6 +50,8 @@ def named_sources(paths: Sequence[str | Path], *, field: str, format: Format, on
     for path in paths:
         if str(path) == "-":
             found.append(_standard_input(kind, field, once))
+        elif str(path).startswith(PREFIX):
+            found += hub_sources(str(path), kind=kind, field=field)
         else:
             found += [_pipe(p, kind, field, once) if _is_pipe(p) else p for p in _files(Path(path))]
     if not found:
@@ -124,6 +128,8 @@ def short_name(path: str) -> str:
     """A name for what is made from a named corpus: ``wiki`` for ``data/wiki.txt.gz``, ``data`` for ``data/*.txt``."""
     if path == "-":
         return "stdin"
+    if path.startswith(PREFIX):
+        return re.split("[:@]", path.removeprefix(PREFIX))[0].rpartition("/")[2] or "corpus"
     if glob.has_magic(path) and not Path(path).exists():
         plain = [part for part in Path(path).parts if not glob.has_magic(part)]
         path = plain[-1] if plain and len(plain) < len(Path(path).parts) else "corpus"

@@ -188,8 +188,8 @@ def _explained(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
+        if isinstance(error, OSError) and (type(error) is not OSError or error.errno is not None):
+            raise  # the disk's or the network's; Arrow's own have no number
         raise DataError(f"The Parquet file is damaged, or is none: {error}", where=name, hint="Fetch it again.") from None
 
 

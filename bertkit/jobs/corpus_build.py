@@ -42,7 +42,7 @@ def build_corpus(settings: CorpusBuildSettings, console: Console) -> Outcome:
             settings.corpus,
             cache=stores_folder() if folder is None else None,
             folder=folder,
-            workers=build_workers(corpus.bytes) if settings.workers is None else settings.workers,
+            workers=build_workers(corpus.text_bytes) if settings.workers is None else settings.workers,
             words=segmenter_of(settings.corpus.words),
             shard=shard,
             progress=with_rate(update),

@@ -186,7 +186,7 @@ def _text(settings: CorpusInspectSettings, console: Console, work: Path) -> tupl
             wordpiece,
             settings.corpus,
             cache=stores_folder(),
-            workers=build_workers(corpus.bytes) if settings.workers is None else settings.workers,
+            workers=build_workers(corpus.text_bytes) if settings.workers is None else settings.workers,
             words=segmenter_of(settings.corpus.words),
             progress=with_rate(update),
         )

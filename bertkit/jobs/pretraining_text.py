@@ -123,7 +123,7 @@ def read_text(settings: CorpusSettings, named: NamedCorpus, wordpiece: WordPiece
             wordpiece,
             settings,
             cache=cache_folder() / "stores",
-            workers=build_workers(corpus.bytes),
+            workers=build_workers(corpus.text_bytes),
             words=segmenter_of(settings.words),
             progress=with_rate(update),
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertkit.corpus.documents import CorpusSettings, open_corpus
+from bertkit.corpus.hub import PREFIX
 from bertkit.errors import BertkitError, FolderError, ResourceError, Stopped
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder, claim
@@ -113,7 +114,7 @@ def corpus_sizes(paths: Iterable[str], settings: CorpusSettings) -> dict[str, in
     sizes = {}
     for path in paths:
         try:
-            size = None if path == "-" or path.startswith("hf:") else open_corpus([path], settings).bytes
+            size = None if path == "-" or path.startswith(PREFIX) else open_corpus([path], settings).bytes
         except BertkitError:  # it is said in its place, where the run needs it
             continue
         if size is not None:

@@ -157,6 +157,7 @@ def test_the_size_of_the_text(tmp_path: Path) -> None:
         ("*.txt", "corpus"),
         ("data/**/a*", "data"),
         ("-", "stdin"),
+        ("hf:owner/wiki.en@main:20220301:train", "wiki.en"),
         (".", "corpus"),
     ],
 )
