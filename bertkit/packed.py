@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -103,11 +104,12 @@ class PackedSequences:
         """Packs tokens that lie end to end already, given the ``[S]`` lengths of the sequences (on the CPU)."""
         boundaries = torch.zeros(lengths.shape[0] + 1, dtype=torch.int32)
         boundaries[1:] = lengths.cumsum(0)
-        starts = torch.repeat_interleave(boundaries[:-1].long(), lengths.long())
+        # numpy, as torch's repeat_interleave waits for all threads: 30 ms instead of 30 µs where they are training
+        starts = np.repeat(boundaries[:-1].numpy(), lengths.numpy())
         return PackedSequences(
             input_ids=input_ids,
             token_type_ids=token_type_ids,
-            position_ids=torch.arange(input_ids.shape[0]) - starts,
+            position_ids=torch.from_numpy(np.arange(input_ids.shape[0]) - starts),
             boundaries=boundaries,
             longest=int(lengths.max()) if lengths.numel() else 0,
         )
