@@ -13,12 +13,14 @@ _TEXT, _FAULTS = "Data and model", "Faults"
 
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATH…", help="Text files or folders of them.", show_default=False),
+    typer.Argument(metavar="PATH…", help="Texts, folders, patterns, hf:owner/name, or - (stdin).", show_default=False),
 ]
 Targets = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="PATH…|STORE|RUN", help="Text files, a token store (its folder or its name), or a run.", show_default=False
+        metavar="PATH…|STORE|RUN",
+        help="Texts, as for `corpus build`; a token store (its folder or its name); or a run.",
+        show_default=False,
     ),
 ]
 Stores = Annotated[
@@ -62,6 +64,7 @@ def build(
     cased: flags.Cased = None,
     documents: flags.Documents = None,
     encoding_errors: flags.EncodingErrors = None,
+    text_field: flags.TextField = None,
     words: flags.Words = None,
     dedup: flags.Dedup = None,
     shard: Shard = None,
@@ -82,6 +85,7 @@ def build(
         ("tokenizer.cased", "--cased/--uncased", cased),
         ("corpus.documents", "--documents", documents),
         ("corpus.encoding_errors", "--encoding-errors", encoding_errors),
+        ("corpus.text_field", "--text-field", text_field),
         ("corpus.words", "--words", words),
         ("corpus.dedup", "--dedup", dedup),
         ("shard", "--shard", shard),
@@ -103,6 +107,7 @@ def inspect(
     cased: flags.Cased = None,
     documents: flags.Documents = None,
     encoding_errors: flags.EncodingErrors = None,
+    text_field: flags.TextField = None,
     words: flags.Words = None,
     max_lengths: Lengths = None,
     validation_file: Validation = None,
@@ -122,6 +127,7 @@ def inspect(
         ("tokenizer.cased", "--cased/--uncased", cased),
         ("corpus.documents", "--documents", documents),
         ("corpus.encoding_errors", "--encoding-errors", encoding_errors),
+        ("corpus.text_field", "--text-field", text_field),
         ("corpus.words", "--words", words),
         ("max_lengths", "--max-length", max_lengths),
         ("validation", "--validation-file", validation_file),

@@ -89,7 +89,7 @@ def open_corpus(paths: Sequence[str | Path], settings: CorpusSettings | None = N
     Args:
         paths: What a user names: files, folders, patterns, data sets of the hub (``hf:owner/name``), ``-``.
         settings: How it is read; None: the defaults.
-        once: The text is read a single time, so pipes and ``-`` will do.
+        once: The text is read a single time, so pipes and ``-`` (the standard input) will do.
 
     Raises:
         MissingError: A path is not there, a pattern matches nothing, or a folder holds no text.

@@ -25,9 +25,8 @@ UNREADABLE = frozenset(
 )
 """Endings of files that are surely no text: naming one is an error, not 40 % replacement characters."""
 
-_FIRST = frozenset([".txt", ".jsonl", ".ndjson", ".parquet", ".pq"])
-_SECOND = frozenset(["", ".json"])
-_ONCE_HINT = "Write the text to a file first, or build a store of it: `bertkit corpus build --corpus -`."
+_TAKEN = frozenset([".txt", ".jsonl", ".ndjson", ".parquet", ".pq"])  # .json is more often settings than text
+_ONCE_HINT = "Write the text to a file first, or build a store of it: `bertkit corpus build - --tokenizer VOCAB`."
 Format = Literal["auto"] | Kind
 
 
@@ -79,11 +78,8 @@ def _folder_files(folder: Path) -> list[Path]:
     inside = [
         p for p in folder.rglob("*") if p.is_file() and not any(part.startswith(".") for part in p.relative_to(folder).parts)
     ]
-    for endings in (_FIRST, _SECOND):
-        taken = [p for p in inside if ending(p.name) in endings]
-        if taken:
-            break
-    else:
+    taken = [p for p in inside if ending(p.name) in _TAKEN] or [p for p in inside if not ending(p.name)]
+    if not taken:
         raise MissingError(
             f"The folder {folder} holds no .txt file, nor JSON lines or Parquet.",
             where=str(folder),

@@ -30,7 +30,7 @@ def build_corpus(settings: CorpusBuildSettings, console: Console) -> Outcome:
             hint="bertkit tokenizer train FILE -o VOCAB; then, for i = 1 to n: bertkit corpus build FILE --tokenizer VOCAB "
             "--output DIR --shard i/n",
         )
-    corpus = open_corpus(settings.paths, settings.corpus)
+    corpus = open_corpus(settings.paths, settings.corpus, once=True)
     wordpiece = vocabulary_of(corpus, settings.corpus, settings.tokenizer, console)
     folder = Path(settings.output) if settings.output is not None else None
     if folder is not None and shard is not None:

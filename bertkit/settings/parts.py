@@ -44,7 +44,9 @@ def every(interval: int | str) -> Every:
 class InputSettings(Settings):
     """What pretraining reads."""
 
-    corpus: tuple[str, ...] = Field(min_length=1, description="Text files, folders of them, or token stores.")
+    corpus: tuple[str, ...] = Field(
+        min_length=1, description="Texts (files, folders, patterns, data sets of the hub), or token stores."
+    )
     validation: tuple[str, ...] = Field(
         (), description="Text files to validate on; unset: 1 % of the documents are held out, chosen by hash."
     )

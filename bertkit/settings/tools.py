@@ -23,7 +23,7 @@ class Output(Settings):
 class TokenizerTrainSettings(Output):
     """``bertkit tokenizer train FILES…``."""
 
-    files: tuple[str, ...] = Field(min_length=1, description="Text files or folders of them.")
+    files: tuple[str, ...] = Field(min_length=1, description="Texts: files, folders, patterns, data sets of the hub.")
     vocab_size: int | None = Field(None, ge=6, description="Entries; unset: by the size of the text.")
     cased: bool = Field(False, description="Keep case and accents.")
     min_frequency: int = Field(2, ge=1, description="Times that two pieces must stand together to become one.")
@@ -41,7 +41,9 @@ class QuickstartSettings(Output):
 class _OfText(Output):
     """What the commands share that read a text as a pretraining does."""
 
-    paths: tuple[str, ...] = Field(min_length=1, description="Text files, folders of them, data sets.")
+    paths: tuple[str, ...] = Field(
+        min_length=1, description="Texts: files, folders, patterns, data sets of the hub, or - (stdin)."
+    )
     corpus: CorpusSettings = Field(default_factory=CorpusSettings)
     tokenizer: TokenizerSettings = Field(default_factory=TokenizerSettings)
     workers: int | None = Field(

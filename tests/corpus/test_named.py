@@ -111,7 +111,7 @@ def test_a_pipe_is_read_once_and_summed_meanwhile(tmp_path: Path, data: bytes, p
 def test_the_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="can be read once") as caught:
         open_corpus(["-"])
-    assert "bertkit corpus build --corpus -" in str(caught.value)
+    assert "bertkit corpus build - " in str(caught.value)
     (tmp_path / "a.txt").write_bytes(b"one\n\ntwo")
     with (tmp_path / "a.txt").open() as file:
         monkeypatch.setattr("sys.stdin", file)
