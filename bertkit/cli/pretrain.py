@@ -33,6 +33,10 @@ Size = Annotated[
 InitFrom = Annotated[
     str | None, flags.flag("--init-from", "--model", help="Go on from this model.", panel="Data and model", metavar="MODEL")
 ]
+AddWords = Annotated[
+    str | None,
+    flags.flag("--add-words", help="Words, one a line, that it learns as wholes.", panel="Data and model", metavar="FILE"),
+]
 Objective = Annotated[str | None, flags.flag("--objective", help="mlm+nsp, mlm+sop or mlm.", panel="Training", metavar="NAME")]
 Phases = Annotated[
     str | None,
@@ -66,6 +70,7 @@ def pretrain(
     cased: flags.Cased = None,
     size: Size = None,
     init_from: InitFrom = None,
+    add_words: AddWords = None,
     objective: Objective = None,
     max_length: flags.MaxLength = None,
     phases: Phases = None,

@@ -61,6 +61,7 @@ PRETRAINING = {
     "cased": ("tokenizer.cased", "--cased/--uncased"),
     "size": ("model.size", "--size"),
     "init_from": ("model.init_from", "--init-from"),
+    "add_words": ("model.add_words", "--add-words"),
     "objective": ("examples.objective", "--objective"),
     "max_length": ("examples.max_length", "--max-length"),
     "phases": ("phases", "--phases"),

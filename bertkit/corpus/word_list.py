@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -18,7 +18,8 @@ import numpy as np
 
 from bertkit.corpus.characters import HAN
 from bertkit.corpus.lattice import Bools, Ints, cheapest, groups_of
-from bertkit.errors import DataError, MissingError
+from bertkit.corpus.numbered_lines import numbered_lines
+from bertkit.errors import DataError
 
 FIRST, LAST = HAN.start, HAN.stop - 1
 """The Chinese characters that words are made of: those that BERT's tokenizers make a token each."""
@@ -73,7 +74,7 @@ class WordList:
         """
         frequencies: dict[str, int] = {}
         columns = 0
-        for number, line in _lines(path):
+        for number, line in numbered_lines(path):
             word, *rest = line.split("\t") if "\t" in line else line.split()
             columns = columns or min(len(rest) + 1, 2)
             count = rest[0].strip() if rest else "1"
@@ -158,23 +159,3 @@ class WordList:
 
 def _chinese(word: str) -> bool:
     return bool(word) and all(FIRST <= ord(character) <= LAST for character in word)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file that are not blank, each with its number from 1."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise MissingError(f"The word list {path} cannot be read: {error.strerror}.", where=str(path)) from error
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise DataError(
-            "The word list is not UTF-8.",
-            where=f"{path}, line {line}, byte offset {error.start}, byte 0x{raw[error.start]:02X}",
-            hint="Convert the file to UTF-8.",
-        ) from None
-    for number, row in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1):
-        if row.strip():
-            yield number, row.strip()

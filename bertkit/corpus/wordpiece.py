@@ -177,6 +177,11 @@ class WordPiece:
         """The ids of each word on its own; a word that the tokenizer deletes gives an empty array."""
         return self.encode(words)
 
+    def words_of(self, text: str) -> list[str]:
+        """The words that the vocabulary is asked for: the text cleaned, in its case, parted at spaces and punctuation."""
+        parts = self._tokenizer.pre_tokenizer.pre_tokenize_str(self._tokenizer.normalizer.normalize_str(text))
+        return [word for word, _ in parts]
+
     def encode_masked(self, text: str) -> Ids:
         """The ids of a text in which ``[MASK]``, spelt so, is the special token; any other is text."""
         parts = self.encode(text.split("[MASK]"))

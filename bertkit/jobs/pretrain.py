@@ -13,6 +13,7 @@ from bertkit.batches.phases import Phase, phases_text
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.holding import held
+from bertkit.corpus.new_words import NewWords
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
 from bertkit.errors import DataError, SettingsError
 from bertkit.jobs.console import Console
@@ -20,6 +21,7 @@ from bertkit.jobs.finetune import already_finished, describe, finished, write_mo
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
 from bertkit.jobs.named_corpus import NamedCorpus
+from bertkit.jobs.new_words import new_words
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.pretraining_batches import phases_of, sizes, training_batches, validation_batches
 from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
@@ -33,6 +35,7 @@ from bertkit.settings.commands import PretrainSettings, run_name
 from bertkit.settings.compare import fill, with_values
 from bertkit.tasks.defaults import pretraining_defaults
 from bertkit.tasks.models import TaskModel, build_model, load_model
+from bertkit.tasks.new_words import with_new_words
 from bertkit.tasks.pretraining import unigram_bias
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.health import unigram_reference
@@ -51,7 +54,7 @@ def pretrain(settings: PretrainSettings, console: Console) -> Outcome:
     size = settings.model.size or ("mini" if machine.on_cpu else "base")
     name = run_name(settings, "continued" if settings.model.init_from is not None else size)
     sizes = corpus_sizes(settings.inputs.corpus + settings.inputs.validation, settings.corpus)
-    sizes |= input_sizes((settings.corpus.words,))
+    sizes |= input_sizes((settings.corpus.words, settings.model.add_words))
     facts = {"input_bytes": sizes}
     with claimed(settings, console, machine.peers, command="pretrain", name=name, facts=facts) as folder:
         if folder.situation == "finished":
@@ -81,6 +84,10 @@ class _Pretraining:
             say("words-not-masked", "Chinese words are given, but masking is by token: --masking word or span takes them whole.")
         self.corpus = NamedCorpus.of(settings.inputs.corpus, settings.corpus)
         self.wordpiece = machine.peers.main_only(lambda: self._tokenizer(settings))
+        self.new_words: NewWords | None = None
+        if (words := settings.model.add_words) is not None:
+            found = machine.peers.main_only(lambda: new_words(words, self.wordpiece, console))
+            self.new_words, self.wordpiece = found, found.wordpiece
         self.config = self._config(settings)
         self.settings = self._resolved(settings)
 
@@ -160,7 +167,10 @@ class _Pretraining:
         if self.base is not None:
             config = config_of(self.base)
             check_specials(self.wordpiece, pad_token_id=config.pad_token_id)
-            check_vocabulary(self.wordpiece, config, str(settings.tokenizer.path or self.base))
+            before = self.new_words.before if self.new_words else self.wordpiece
+            check_vocabulary(before, config, str(settings.tokenizer.path or self.base))
+            if self.new_words:
+                config = config.changed(vocab_size=max(config.vocab_size, self.wordpiece.size))
         else:
             check_specials(self.wordpiece)
             positions = max(512, *(phase.max_length for phase in phases_of(settings)))
@@ -203,7 +213,11 @@ class _Pretraining:
             return load_model(self.checkpoint.path, head, must_have_head=True, seed=seed, save_memory=save_memory)[0]
         if self.base is not None:
             changes = _dropout(self.settings)
-            return load_model(self.base, head, seed=seed, save_memory=save_memory, changes=changes)[0]
+            model = load_model(self.base, head, seed=seed, save_memory=save_memory, changes=changes)[0]
+            if (words := self.new_words) is None:
+                return model
+            size = self.config.vocab_size
+            return with_new_words(model, words.ids, words.pieces, vocab_size=size, save_memory=save_memory)
         model = build_model(head, self.config, seed=seed, save_memory=save_memory)
         if self.settings.model.unigram_bias:
             model.head.mlm.start_bias(unigram_bias(frequencies))  # type: ignore[union-attr, operator]

@@ -17,6 +17,7 @@ import numpy as np
 from bertkit.batches.collator import PretrainingBatch
 from bertkit.batches.phases import PhasedSource
 from bertkit.batches.pretraining import PretrainingSource
+from bertkit.corpus.new_words import read_new_words
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import DataError, UsageError
 from bertkit.jobs.console import Console
@@ -127,7 +128,8 @@ def _vocabulary(folder: Path, settings: PretrainSettings, checkpoint: Checkpoint
     if checkpoint is not None:
         return load_wordpiece(checkpoint.path)
     base = settings.tokenizer.path or (model_folder(settings.model.init_from) if settings.model.init_from else folder)
-    return load_wordpiece(Path(base), cased=settings.tokenizer.cased)
+    wordpiece, words = load_wordpiece(Path(base), cased=settings.tokenizer.cased), settings.model.add_words
+    return wordpiece if words is None else read_new_words(Path(words), wordpiece).wordpiece
 
 
 def _segments(folder: Path, settings: PretrainSettings, checkpoint: Checkpoint | None) -> int:

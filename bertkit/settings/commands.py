@@ -109,6 +109,11 @@ class PretrainSettings(Training):
                 ("model.init_from", "model.size"),
                 "A model that is gone on from has its size: give init_from or size, not both.",
             )
+        if self.model.add_words is not None and self.model.init_from is None:
+            yield (
+                ("model.add_words", "model.init_from"),
+                "Words are added to the vocabulary of a model that is gone on from: add_words needs init_from.",
+            )
         yield from self.tokenizer.read_and_trained()
 
 

@@ -82,6 +82,9 @@ class ModelSettings(Settings):
 
     size: Size | None = Field(None, description="tiny, mini, small, medium, base or large; unset: base on a GPU, mini on a CPU.")
     init_from: str | None = Field(None, description="Go on from this model: a run, a folder or a hub name.")
+    add_words: str | None = Field(
+        None, description="With init_from: a file of words, one a line, that the vocabulary and the model's rows grow by."
+    )
     dropout: float | None = Field(None, ge=0, lt=1, description="Dropout of hidden states and attention; unset: the model's.")
     unigram_bias: bool = Field(True, description="A new masked-LM output bias starts at the corpus's log unigram frequencies.")
 
