@@ -19,7 +19,8 @@ class Command(TyperCommand):
             if (record := parameter.get_help_record(ctx)) is not None:
                 panel = getattr(parameter, "rich_help_panel", None)
                 heading = panel or ("Arguments" if parameter.param_type_name == "argument" else "Every command")
-                sections.setdefault(heading, []).append((record[0].replace("_", "-"), record[1]))
+                names = record[0].partition(" <")[0].replace("_", "-")  # an argument's Python type tells nobody anything
+                sections.setdefault(heading, []).append((names, record[1]))
         for heading, rows in sorted(sections.items(), key=lambda section: section[0] == "Every command"):
             with formatter.section(heading):
                 formatter.write_dl(rows, col_max=_WIDE)
