@@ -129,7 +129,8 @@ def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
 
 def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
     folder = _store_folder(settings)
-    with tempfile.TemporaryDirectory(prefix="bertkit-") as work:
+    stores_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".inspecting-", dir=stores_folder()) as work:  # /tmp may be memory
         if folder is None:
             name = ", ".join(settings.paths)
             store, wordpiece, survey = _text(settings, console, Path(work) / "survey")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -63,6 +64,20 @@ def test_without_a_vocabulary_one_is_trained_once(bertkit: Bertkit) -> None:
     assert first["vocabulary"]["size"] == 150
     again = bertkit("build", "a.txt", "--vocab-size", "150")
     assert (again["state"], again["output"]) == ("already finished", first["output"])
+
+
+def test_standard_input(bertkit: Bertkit, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    whole = bertkit("build", "a.txt", "--tokenizer", "vocab", "--output", "whole")
+    reading, writing = os.pipe()
+    os.write(writing, Path("a.txt").read_bytes())
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(pipe))
+        piped = bertkit("build", "-", "--tokenizer", "vocab", "--output", "piped")
+        refused = bertkit("build", "-", code=2)
+    for name in ("ids.bin", "sentence_bits.bin", "document_ends.bin"):
+        assert Path(piped["output"], name).read_bytes() == Path(whole["output"], name).read_bytes()
+    assert "--tokenizer" in refused["error"]["hint"]
 
 
 def test_shards_hold_the_text_between_them(bertkit: Bertkit) -> None:
