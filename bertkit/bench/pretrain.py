@@ -18,10 +18,10 @@ from bertkit.bench.pretraining import Ours, Theirs
 from bertkit.bench.work import pretraining_flops
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.corpus.wordpiece import load_wordpiece
+from bertkit.jobs.building import read_text
 from bertkit.jobs.console import Console
 from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.pretraining_text import read_text
 from bertkit.jobs.start import Machine
 from bertkit.model.config import EncoderConfig
 from bertkit.settings.bench import BenchPretrainSettings

@@ -8,11 +8,11 @@ from bertkit.corpus.build import BuildReport, build_store
 from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.documents import open_corpus
 from bertkit.errors import UsageError
+from bertkit.jobs.building import build_workers, stores_folder, with_rate
 from bertkit.jobs.console import Console
-from bertkit.jobs.corpus_cache import size_of, stores_folder
+from bertkit.jobs.corpus_cache import size_of
 from bertkit.jobs.corpus_vocabulary import vocabulary_of
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.pretraining_text import build_workers, with_rate
 from bertkit.settings.tools import CorpusBuildSettings
 
 

@@ -18,10 +18,10 @@ from bertkit.corpus.holding import is_being_made, is_held
 from bertkit.corpus.store_files import read_facts
 from bertkit.corpus.vocabulary import read_vocabulary
 from bertkit.errors import BertkitError, MissingError, ResourceError, UsageError, nearest
+from bertkit.jobs.building import stores_folder
 from bertkit.jobs.console import Console
 from bertkit.jobs.layout import COLUMNS, cut
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.pretraining_text import cache_folder
 
 _NAME = 8  # hexadecimal digits that a name has at least
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
@@ -77,11 +77,6 @@ class Kept:
             "vocabulary": {"size": self.facts.get("vocab_size"), "lowercase": self.lowercase},
             "in_use": self.in_use,
         }
-
-
-def stores_folder() -> Path:
-    """Where the stores are kept."""
-    return cache_folder() / "stores"
 
 
 def kept_stores() -> list[Kept]:
@@ -211,6 +206,7 @@ def remove_stores(
         raise ResourceError(
             f"A run or a build is using {busy[0].name}.", where=str(busy[0].folder), hint="Wait until it ends, or stop it first."
         )
+    _remove_left_overs()
     removed = [each for each in {each.folder: each for each in chosen}.values() if not each.in_use]
     for each in removed:
         _remove(each.folder)
@@ -219,6 +215,13 @@ def remove_stores(
     if busy:
         console.say(f"Left, as they are in use: {', '.join(each.name for each in busy)}")
     return Outcome(extra={"removed": [each.as_dict() for each in removed], "bytes": freed, "left": [each.name for each in busy]})
+
+
+def _remove_left_overs() -> None:
+    """What commands that were killed left there a day ago or before."""
+    for left in stores_folder().glob(".[ir]*ing-*"):
+        if time.time() - left.stat().st_mtime > _SECONDS["d"]:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _remove(folder: Path) -> None:

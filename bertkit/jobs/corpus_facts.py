@@ -14,8 +14,8 @@ from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import VocabularyFacts
+from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.lengths import Lengths, document_lengths, sentence_lengths
-from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
 from bertkit.jobs.masked_text import Piece, pieces
@@ -75,7 +75,7 @@ class Facts:
     examples: tuple[Shown, ...]
 
 
-def facts_of(store: TokenStore, wordpiece: WordPiece, lengths: Sequence[int], *, seed: int, examples: int, plans: Path) -> Facts:
+def facts_of(store: CorpusStore, wordpiece: WordPiece, lengths: Sequence[int], *, seed: int, examples: int, plans: Path) -> Facts:
     """Measures a store.
 
     Args:
@@ -125,7 +125,7 @@ def unigram_entropy(frequencies: np.ndarray) -> float:
 
 
 def _source(
-    store: TokenStore, wordpiece: WordPiece, length: int, seed: int, batch: int, plans: Path
+    store: CorpusStore, wordpiece: WordPiece, length: int, seed: int, batch: int, plans: Path
 ) -> tuple[PretrainingSource, bool]:
     facts = VocabularyFacts.of(wordpiece)
     settings = ExampleSettings(max_length=length)

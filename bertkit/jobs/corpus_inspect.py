@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertkit.corpus.build import build_store
-from bertkit.corpus.chinese import segmenter_of
-from bertkit.corpus.documents import open_corpus
 from bertkit.corpus.holding import held
+from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.judgement import Counted, Judgement
-from bertkit.corpus.store import TokenStore
-from bertkit.corpus.store_files import is_store
 from bertkit.corpus.survey import Survey, survey_text
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
-from bertkit.errors import DataError, UsageError
+from bertkit.errors import DataError
+from bertkit.jobs.building import read_text, stores_folder, with_rate
 from bertkit.jobs.console import Console
-from bertkit.jobs.corpus_cache import find_store, kept_stores, stores_folder
+from bertkit.jobs.corpus_cache import find_store, kept_stores
 from bertkit.jobs.corpus_facts import Facts, facts_of
 from bertkit.jobs.corpus_judgement import Seen, judge_text
 from bertkit.jobs.corpus_page import print_page
 from bertkit.jobs.corpus_replay import show_step
 from bertkit.jobs.corpus_seen import seen_in
 from bertkit.jobs.corpus_vocabulary import vocabulary_of
+from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.places import STATE
 from bertkit.jobs.pretraining_batches import phases_of
-from bertkit.jobs.pretraining_text import build_workers, with_rate
 from bertkit.notices import hushed, say
 from bertkit.settings.commands import PretrainSettings
 from bertkit.settings.resolve import resolve
@@ -54,7 +52,7 @@ class Inspection:
     """
 
     name: str
-    store: TokenStore
+    store: CorpusStore
     wordpiece: WordPiece
     survey: Survey | None
     facts: Facts
@@ -67,7 +65,7 @@ class Inspection:
         told: dict[str, Any] = {
             "judgements": [judgement.as_dict() for judgement in self.judgements],
             "name": self.name,
-            "store": self.store.folder,
+            "stores": self.store.folders,
             "counts": counts,
             "vocabulary": {"size": self.wordpiece.size, "lowercase": self.wordpiece.lowercase},
             "unknown_share": counts.get("unknown_tokens", 0) / max(1, self.store.tokens),
@@ -106,7 +104,7 @@ def inspect_corpus(settings: CorpusInspectSettings, console: Console) -> Outcome
     if settings.strict and found.judgements:
         kinds = ", ".join(judgement.kind for judgement in found.judgements)
         raise DataError(f"The text has {len(found.judgements)} faults: {kinds}.", where=found.name).telling(told)
-    return Outcome(output=found.store.folder, extra=told)
+    return Outcome(output=next(iter(found.store.folders), None), extra=told)
 
 
 def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
@@ -128,84 +126,70 @@ def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
 
 
 def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
-    folder = _store_folder(settings)
+    named = NamedCorpus.of(_folders(settings.paths), settings.corpus)
+    wordpiece = _vocabulary(named, settings, console)
+    named.must_agree(wordpiece, settings.tokenizer.path or "--tokenizer")
+    with hushed(*_JUDGED):
+        store = read_text(settings.corpus, named, wordpiece, console, "Reading the text", workers=settings.workers)
     stores_folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".inspecting-", dir=stores_folder()) as work:  # /tmp may be memory
-        if folder is None:
-            name = ", ".join(settings.paths)
-            store, wordpiece, survey = _text(settings, console, Path(work) / "survey")
-        else:
-            name, survey = str(folder), None
-            store = TokenStore.open(folder)
-            wordpiece = load_wordpiece(Path(settings.tokenizer.path or folder), cased=settings.tokenizer.cased)
-            _check_vocabulary(store, wordpiece)
-            say("store-alone", "A store has no lines any more: what repeats and which words are unknown is told of text files.")
-        with held([store.folder]), hushed(*_JUDGED):
-            facts = facts_of(
-                store,
-                wordpiece,
-                settings.max_lengths or LENGTHS,
-                seed=settings.seed,
-                examples=settings.examples,
-                plans=Path(work) / "plans",
-            )
-            seen = seen_in(store, wordpiece, settings.corpus, console, validation=settings.validation, against=settings.against)
-        counted = _counted(store, facts, wordpiece, settings.corpus.documents)
-        judgements = judge_text(counted, survey, seen)
+    with (
+        tempfile.TemporaryDirectory(prefix=".inspecting-", dir=stores_folder()) as work,  # /tmp may be memory
+        held(store.folders),
+        hushed(*_JUDGED),
+    ):
+        survey = _survey(named, settings, wordpiece, console, Path(work) / "survey")
+        facts = facts_of(
+            store,
+            wordpiece,
+            settings.max_lengths or LENGTHS,
+            seed=settings.seed,
+            examples=settings.examples,
+            plans=Path(work) / "plans",
+        )
+        seen = seen_in(store, wordpiece, settings.corpus, console, validation=settings.validation, against=settings.against)
+    counted = _counted(store, facts, wordpiece, settings.corpus.documents)
     return Inspection(
-        name=name,
+        name=", ".join(settings.paths),
         store=store,
         wordpiece=wordpiece,
         survey=survey,
         facts=facts,
         seen=tuple(seen),
-        judgements=tuple(judgements),
+        judgements=tuple(judge_text(counted, survey, seen)),
     )
 
 
-def _store_folder(settings: CorpusInspectSettings) -> Path | None:
-    """The store that is named, by its folder or its name in the cache; None where text is."""
-    if len(settings.paths) != 1:
+def _folders(paths: Sequence[str]) -> list[str]:
+    """What is named, the names of stores in the cache replaced by their folders."""
+    digits, found = set("0123456789abcdef"), []
+    for path in paths:
+        is_name = not Path(path).exists() and len(path) >= 4 and set(path.lower()) <= digits
+        found.append(str(find_store(path, kept_stores()).folder) if is_name else path)
+    return found
+
+
+def _vocabulary(named: NamedCorpus, settings: CorpusInspectSettings, console: Console) -> WordPiece:
+    """The one that is named, the stores' own, or one trained on the text."""
+    if settings.tokenizer.path is None and (own := named.tokenizer()) is not None:
+        return own
+    if named.texts is None:
+        return load_wordpiece(Path(str(settings.tokenizer.path)), cased=settings.tokenizer.cased)
+    return vocabulary_of(named.texts, settings.corpus, settings.tokenizer, console)
+
+
+def _survey(
+    named: NamedCorpus, settings: CorpusInspectSettings, wordpiece: WordPiece, console: Console, work: Path
+) -> Survey | None:
+    """A look at the texts that are named, not at stores: those have no lines any more."""
+    if named.stores:
+        say("stores-have-no-lines", "A store has no lines any more: what repeats and which words are unknown is told of texts.")
+    if named.texts is None:
         return None
-    path = Path(settings.paths[0])
-    if is_store(path):
-        return path
-    digits = set("0123456789abcdef")
-    if not path.exists() and len(path.name) >= 4 and set(settings.paths[0].lower()) <= digits:
-        return find_store(settings.paths[0], kept_stores()).folder
-    return None
-
-
-def _text(settings: CorpusInspectSettings, console: Console, work: Path) -> tuple[TokenStore, WordPiece, Survey]:
-    corpus = open_corpus(settings.paths, settings.corpus)
-    if corpus.once:
-        raise UsageError("A text is looked at more than once.", where="corpus inspect", hint="Write it to a file first.")
-    wordpiece = vocabulary_of(corpus, settings.corpus, settings.tokenizer, console)
-    with hushed(*_JUDGED), console.progress("Reading the text", safe=True) as update:
-        store, _ = build_store(
-            corpus,
-            wordpiece,
-            settings.corpus,
-            cache=stores_folder(),
-            workers=build_workers(corpus.text_bytes) if settings.workers is None else settings.workers,
-            words=segmenter_of(settings.corpus.words),
-            progress=with_rate(update),
-        )
     with console.progress("Looking at its lines", safe=True) as update:
-        survey = survey_text(corpus, settings.corpus, wordpiece, work, progress=with_rate(update))
-    return store, wordpiece, survey
+        return survey_text(named.texts, settings.corpus, wordpiece, work, progress=with_rate(update))
 
 
-def _check_vocabulary(store: TokenStore, wordpiece: WordPiece) -> None:
-    if store.vocab_size != wordpiece.size:
-        raise DataError(
-            f"The store was made with a vocabulary of {store.vocab_size:,} entries, and this one has {wordpiece.size:,}.",
-            where=str(store.folder),
-            hint="Name the vocabulary that made it: --tokenizer DIR.",
-        )
-
-
-def _counted(store: TokenStore, facts: Facts, wordpiece: WordPiece, parting: str) -> Counted:
+def _counted(store: CorpusStore, facts: Facts, wordpiece: WordPiece, parting: str) -> Counted:
     counts = store.counts
     return Counted(
         documents=store.documents,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
+from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.overlap import LEAST, find_overlap
-from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.console import Console
 from bertkit.jobs.corpus_judgement import FOUND, Seen
@@ -23,7 +23,7 @@ _SHOWN = 120  # characters of an example
 
 
 def seen_in(
-    store: TokenStore,
+    store: CorpusStore,
     wordpiece: WordPiece,
     settings: CorpusSettings,
     console: Console,
@@ -48,7 +48,7 @@ def seen_in(
 
 
 def _seen(
-    store: TokenStore, wordpiece: WordPiece, console: Console, source: str, rows: Iterable[RowTexts], *, validation: bool
+    store: CorpusStore, wordpiece: WordPiece, console: Console, source: str, rows: Iterable[RowTexts], *, validation: bool
 ) -> Seen:
     asked = short = found = 0
     examples: list[dict[str, str | int]] = []

@@ -13,8 +13,8 @@ from bertkit.corpus.documents import READER_VERSION, CorpusSettings
 from bertkit.corpus.sources import Corpus
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import BertkitError, UsageError
+from bertkit.jobs.building import cache_folder
 from bertkit.jobs.console import Console
-from bertkit.jobs.pretraining_text import cache_folder
 from bertkit.jobs.tokenizer import LEAST_FREQUENCY, POSITIONS, trained_vocabulary, vocabulary_size
 from bertkit.settings.parts import TokenizerSettings
 

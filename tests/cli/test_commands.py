@@ -72,7 +72,16 @@ HEAVY = ("torch", "transformers", "datasets", "evaluate", "accelerate")
 
 @pytest.mark.parametrize(
     "argv",
-    [["--help"], ["--version"], ["pretrain", "--help"], ["finetune", "--help"], ["tasks"], ["recipes", "ls"], ["pretrian"]],
+    [
+        ["--help"],
+        ["--version"],
+        ["pretrain", "--help"],
+        ["finetune", "--help"],
+        ["tasks"],
+        ["recipes", "ls"],
+        ["corpus", "ls"],
+        ["pretrian"],
+    ],
 )
 def test_nothing_heavy_is_imported_for_a_word_of_help(here: Path, argv: list[str]) -> None:
     code = f"from bertkit.cli.main import run; run({argv!r}); import sys; print([n for n in {HEAVY!r} if n in sys.modules])"

@@ -205,7 +205,7 @@ def test_a_store_is_inspected_by_its_folder_or_name(inspect: Any, vocabulary: Pa
     whole = inspect("text.txt")
     assert run(["corpus", "build", "text.txt", "--tokenizer", str(vocabulary), "--output", "store", "-q"]) == 0
     capsys.readouterr()
-    for name in ("store", Path(whole["store"]).name[:8]):
+    for name in ("store", Path(whole["stores"][0]).name[:8]):
         assert run(["corpus", "inspect", name, "--json"]) == 0  # its vocabulary is in it
         told = json.loads(capsys.readouterr().out)
         assert judged(told) == {"no-document-boundaries": "error"}
@@ -235,8 +235,8 @@ def test_a_vocabulary_is_trained_as_pretrain_does_and_kept(here: Path, capsys: p
 def test_a_vocabulary_of_another_store_is_refused(here: Path, vocabulary: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("text.txt").write_text(text_of(prose()))
     assert run(["corpus", "build", "text.txt", "--vocab-size", "150", "--output", "store", "-q"]) == 0
-    assert run(["corpus", "inspect", "store", "--tokenizer", str(vocabulary)]) == 3
-    assert "150 entries" in capsys.readouterr().err
+    assert run(["corpus", "inspect", "store", "--tokenizer", str(vocabulary)]) == 2
+    assert "another tokenizer" in capsys.readouterr().err
 
 
 def test_a_run_is_inspected_by_its_text_and_by_its_steps(
@@ -264,3 +264,15 @@ def test_a_run_is_inspected_by_its_text_and_by_its_steps(
     assert len(re.findall(r"\[[^\]\s]*=", shown)) - 3 == sum(len(sequence.labels) for sequence in again.sequences)
     assert run(["corpus", "inspect", "run", "--step", "3"]) == 2
     assert run(["corpus", "inspect", "text.txt", "--step", "3"]) == 2
+
+
+def test_the_shards_of_a_text_are_one_corpus(inspect: Any, vocabulary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("text.txt").write_text(text_of(prose()))
+    for shard in ("1/2", "2/2"):
+        argv = ["text.txt", "--tokenizer", str(vocabulary), "--output", "shards", "--shard", shard, "-q"]
+        assert run(["corpus", "build", *argv]) == 0
+    capsys.readouterr()
+    whole, shards = inspect("text.txt"), inspect("shards")
+    assert [Path(store).name for store in shards["stores"]] == ["shard-1-of-2", "shard-2-of-2"]
+    for same in ("sentence_lengths", "document_lengths", "unigram_cross_entropy", "unknown_share", "judgements"):
+        assert shards[same] == whole[same]

@@ -114,7 +114,7 @@ def test_a_signal_in_the_middle_of_an_evaluation(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_the_text_is_read(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    from bertkit.jobs import pretraining_text as room_of_text
+    from bertkit.jobs import building as room_of_text
 
     real = room_of_text.build_store
 
