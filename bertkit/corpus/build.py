@@ -9,34 +9,28 @@ A store gets its name by one rename, when all of it is on disk. One process work
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from bertkit.corpus.chinese import Segmenter
-from bertkit.corpus.documents import READER_VERSION, CorpusSettings, Progress
+from bertkit.corpus.documents import CorpusSettings, Progress
+from bertkit.corpus.forecast import Forecast, foresee, require_disk
 from bertkit.corpus.lock import only_one
 from bertkit.corpus.making import Task, clear, has_point, make
+from bertkit.corpus.passes import Maker
 from bertkit.corpus.report import BuildReport, say_report
-from bertkit.corpus.sentences import SENTENCES_VERSION
 from bertkit.corpus.sources import Corpus
 from bertkit.corpus.store import TokenStore
-from bertkit.corpus.store_files import STORE_FORMAT, is_store
-from bertkit.corpus.wordpiece import WORDPIECE_VERSION, WordPiece
+from bertkit.corpus.store_files import is_store
+from bertkit.corpus.store_key import StoreKey
+from bertkit.corpus.wordpiece import WordPiece
 from bertkit.corpus.writer import flush_folder
 from bertkit.errors import BertkitError, DataError, FolderError, ResourceError, SettingsError
 from bertkit.notices import say
-
-BUILD_VERSION = 2
-"""Raised whenever the same lines and tokens would be parted otherwise: stores of before are then built anew."""
-
-_NAMES = 20  # of sources that a store remembers
 
 
 def build_store(
@@ -50,6 +44,7 @@ def build_store(
     words: Segmenter | None = None,
     shard: tuple[int, int] | None = None,
     progress: Progress | None = None,
+    told: Callable[[Forecast], None] | None = None,
 ) -> tuple[TokenStore, BuildReport]:
     """The store of a text: built, gone on with, or taken as it is where nothing that decides it has changed.
 
@@ -64,19 +59,20 @@ def build_store(
         words: Finds Chinese words, whose boundaries are then stored.
         shard: ``(i, n)``, i from 1 to n: only every n-th group of whole documents, beginning with the i-th.
         progress: Told bytes done and bytes in all.
+        told: Told what a build will take, before one of a large text begins.
 
     Raises:
         DataError: A bad byte, or no document with a token.
         MissingError: A source cannot be read.
         FolderError: ``folder`` holds something else, or another store.
         SettingsError: There is no such shard.
-        ResourceError: The disk is full, a worker died, or the store cannot be written.
+        ResourceError: There is not enough disk, a worker died, or the store cannot be written.
     """
     if shard is not None and not 1 <= shard[0] <= shard[1]:
         raise SettingsError(
             f"There is no shard {shard[0]} of {shard[1]}: they are counted from 1 to {max(1, shard[1])}.", where="shard"
         )
-    place = _Place(cache, folder, _Keys(corpus, wordpiece, settings, words, shard))
+    place = _Place(cache, folder, StoreKey(corpus, wordpiece, settings, words, shard))
     task = Task(
         corpus=corpus,
         wordpiece=wordpiece,
@@ -89,61 +85,27 @@ def build_store(
     with _disk(corpus):
         store, reused = place.found(), True
         if store is None:
-            store, reused = place.made(task)
+            store, reused = place.made(task, told)
     report = BuildReport.of_store(store, reused=reused)
     say_report(report, settings)
     return store, report
 
 
-class _Keys:
-    """What decides a store. Of a pipe it is known only when all is read."""
-
-    def __init__(
-        self,
-        corpus: Corpus,
-        wordpiece: WordPiece,
-        settings: CorpusSettings,
-        words: Segmenter | None,
-        shard: tuple[int, int] | None,
-    ) -> None:
-        self.corpus, self.shard = corpus, shard
-        versions = (STORE_FORMAT, READER_VERSION, SENTENCES_VERSION, WORDPIECE_VERSION, BUILD_VERSION)
-        rules = settings.model_dump(mode="json", exclude={"words"})
-        self._rest = [wordpiece.fingerprint, rules, words.fingerprint if words else None, versions]
-        self._digests: list[str] | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """Hex digest of the content in order, the tokenizer, the settings and the versions of all rules; not of any name."""
-        return self._of(self.shard)
-
-    def facts(self) -> dict[str, Any]:
-        """What store.json says of it."""
-        names = [source.name for source in self.corpus.sources[:_NAMES]]
-        facts: dict[str, Any] = {"fingerprint": self.fingerprint, "sources": names}
-        return facts if self.shard is None else {**facts, "shard": list(self.shard), "whole": self._of(None)}
-
-    def _of(self, shard: tuple[int, int] | None) -> str:
-        if self._digests is None:
-            self._digests = self.corpus.digests()
-        return hashlib.sha256(json.dumps([self._digests, shard, *self._rest], sort_keys=True).encode()).hexdigest()
-
-
 class _Place:
     """Where a store is, or will be, and where it is made."""
 
-    def __init__(self, cache: Path | None, folder: Path | None, keys: _Keys) -> None:
+    def __init__(self, cache: Path | None, folder: Path | None, key: StoreKey) -> None:
         if (cache is None) == (folder is None):
             raise ValueError("give either the cache or the store's own folder")
-        self._keys = keys
+        self._key = key
         self._named = folder
         self._parent = folder.parent if folder is not None else cache
-        self._once = keys.corpus.once
+        self._once = key.corpus.once
 
     @property
     def _folder(self) -> Path:
         assert self._parent is not None
-        return self._named or self._parent / self._keys.fingerprint[:32]
+        return self._named or self._parent / self._key.fingerprint[:32]
 
     def found(self) -> TokenStore | None:
         """The store that is there already; None where there is none.
@@ -166,7 +128,7 @@ class _Place:
             say("store-damaged", f"{error.message} ({folder}) It is built anew.")
             shutil.rmtree(folder)
             return None
-        if store.fingerprint == self._keys.fingerprint:
+        if store.fingerprint == self._key.fingerprint:
             _touch(folder)
             return store
         if self._named is not None:
@@ -179,7 +141,7 @@ class _Place:
         shutil.rmtree(folder)
         return None
 
-    def made(self, task: Task) -> tuple[TokenStore, bool]:
+    def made(self, task: Task, told: Callable[[Forecast], None] | None) -> tuple[TokenStore, bool]:
         """Makes the store; or waits for the one who does, and then True stands beside it."""
         assert self._parent is not None
         self._parent.mkdir(parents=True, exist_ok=True)
@@ -193,13 +155,14 @@ class _Place:
                 return store, True
             if not alone:
                 work = work.with_name(work.name + apart)
+            _foresee(task, work, told)
             return self._make(work, task, lasting=alone), False
 
     def _make(self, work: Path, task: Task, *, lasting: bool) -> TokenStore:
-        name = work.name if self._once else self._keys.fingerprint
+        name = work.name if self._once else self._key.fingerprint
         with _kept(work, lasting):
             if not _is_whole(work, name):
-                make(work, task, keys=self._keys.facts, name=name)
+                make(work, task, keys=self._key.facts, name=name)
             clear(work)
             flush_folder(work)
             folder = self._folder
@@ -213,6 +176,23 @@ class _Place:
                 shutil.rmtree(work)
             flush_folder(folder.parent)
         return TokenStore.open(folder)
+
+
+def _foresee(task: Task, work: Path, told: Callable[[Forecast], None] | None) -> None:
+    forecast = foresee(
+        task.corpus,
+        task.settings,
+        Maker(task.wordpiece, task.segmenter),
+        vocab_size=task.wordpiece.size,
+        parts=1 if task.shard is None else task.shard[1],
+        workers=task.workers,
+        folder=work.parent,
+    )
+    if forecast is not None:
+        if told:
+            told(forecast)
+        there = sum(path.stat().st_size for path in work.rglob("*") if path.is_file()) if work.is_dir() else 0
+        require_disk(forecast, there, work.parent)
 
 
 @contextmanager
@@ -265,4 +245,4 @@ def _disk(corpus: Corpus) -> Iterator[None]:
         ) from error
 
 
-__all__ = ["BUILD_VERSION", "BuildReport", "build_store"]
+__all__ = ["BuildReport", "build_store"]

@@ -8,9 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from bertkit.corpus.build import build_store
 from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.documents import CorpusSettings, Progress
+from bertkit.corpus.forecast import FIRST, WORKER, Forecast
 from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.console import Console, Update
@@ -58,13 +61,26 @@ def read_text(
             workers=build_workers(corpus.text_bytes) if workers is None else workers,
             words=segmenter_of(settings.words),
             progress=with_rate(update),
+            told=lambda forecast: tell(forecast, console),
         )
     return named.joined(store)
 
 
+def tell(forecast: Forecast, console: Console) -> None:
+    """Says what a build will take."""
+    workers = f"{forecast.workers} processes beside this one" if forecast.workers else "this process alone"
+    console.say(
+        f"Building the token store: about {forecast.disk / 1e6:,.0f} MB of disk ({forecast.free / 1e6:,.0f} MB free) and "
+        f"{forecast.memory / 1e6:,.0f} MB of memory, {workers}."
+    )
+
+
 def build_workers(size: int | None) -> int:
-    """Processes that a build of so many bytes of text takes: one for each core; none for a small text."""
-    return 0 if size is not None and size < _ALONE else min(allowed_cores(), _MOST_WORKERS)
+    """Processes that a build of so many bytes of text takes: one a core, as far as memory goes; none for a small text."""
+    if size is not None and size < _ALONE:
+        return 0
+    fitting = int(psutil.virtual_memory().available - FIRST) // WORKER
+    return max(0, min(allowed_cores(), _MOST_WORKERS, fitting))
 
 
 def with_rate(update: Update, clock: Callable[[], float] = time.monotonic) -> Progress:

@@ -8,7 +8,7 @@ from bertkit.corpus.build import BuildReport, build_store
 from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.documents import open_corpus
 from bertkit.errors import UsageError
-from bertkit.jobs.building import build_workers, stores_folder, with_rate
+from bertkit.jobs.building import build_workers, stores_folder, tell, with_rate
 from bertkit.jobs.console import Console
 from bertkit.jobs.corpus_cache import size_of
 from bertkit.jobs.corpus_vocabulary import vocabulary_of
@@ -46,6 +46,7 @@ def build_corpus(settings: CorpusBuildSettings, console: Console) -> Outcome:
             words=segmenter_of(settings.corpus.words),
             shard=shard,
             progress=with_rate(update),
+            told=lambda forecast: tell(forecast, console),
         )
     assert store.folder is not None
     size = sum(path.stat().st_size for path in store.folder.iterdir() if path.is_file())

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 
 from bertkit.corpus.build import build_store
 from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
+from bertkit.corpus.files import Pipe
+from bertkit.corpus.forecast import Forecast
 from bertkit.corpus.hold_out import HeldOut, held_out_documents
 from bertkit.corpus.passes import cut_batches
 from bertkit.corpus.report import BuildReport
+from bertkit.corpus.sources import Corpus
 from bertkit.corpus.store import TokenStore
 from bertkit.corpus.training import train_wordpiece
 from bertkit.corpus.vocabulary import SPECIALS, Flags
@@ -45,7 +49,7 @@ def corpus(folder: Path, documents: int = 150) -> Path:
 
 
 def build(path: Path, cache: Path | None = None, **kinds: Any) -> tuple[TokenStore, BuildReport]:
-    build_args = {name: kinds.pop(name) for name in ("workers", "words", "shard", "folder", "progress") if name in kinds}
+    build_args = {name: kinds.pop(name) for name in ("workers", "words", "shard", "folder", "progress", "told") if name in kinds}
     return build_store(open_corpus([path]), LETTERS, CorpusSettings(**kinds), cache=cache, **build_args)
 
 
@@ -414,6 +418,44 @@ def test_words_are_stored(tmp_path: Path) -> None:  # C18
     assert begins.tolist() == [bool(int(c)) for c in "1101010" + "1" + "10" + "100"]
     plain, _ = build_store(open_corpus([path]), vocabulary, CorpusSettings(), cache=tmp_path)
     assert plain.word_begins(np.arange(store.tokens)) is None
+
+
+def test_a_large_build_is_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = corpus(tmp_path, documents=600)
+    monkeypatch.setattr("bertkit.corpus.forecast.SMALL", 0)
+    monkeypatch.setattr("bertkit.corpus.forecast.SAMPLE", 10_000)
+    told: list[Forecast] = []
+    for shard, words in ((None, None), ((1, 2), WordList({"中国": 1}))):
+        monkeypatch.setattr("bertkit.corpus.making.cut_batches", partial(cut_batches, group=200))
+        store, report = build(path, tmp_path / "cache", told=told.append, shard=shard, words=words, workers=1)
+        arrays = sum(len(data) for name, data in files_of(store.folder).items() if name.endswith(".bin"))
+        expected = arrays + 16 * report.lines
+        assert abs(told[-1].disk / expected - 1) < 0.1
+        assert told[-1].memory >= 180_000_000
+    build(path, tmp_path / "cache", told=told.append)
+    assert len(told) == 2  # nothing is foretold of what is there
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: shutil._ntuple_diskusage(10, 9, 1))  # type: ignore[attr-defined]
+    with pytest.raises(ResourceError, match="takes about 0 MB of disk, and 0 MB are free"):
+        build(path, tmp_path / "other")
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    path = corpus(tmp_path)
+    expected, _ = build(path, tmp_path / "cache")
+    kinds: list[dict[str, Path]] = [{"cache": tmp_path / "other"}, {"folder": tmp_path / "own"}, {"cache": tmp_path / "other"}]
+    for place in kinds:
+        with path.open("rb") as file:
+            corpus_ = Corpus((Pipe("stdin", lambda: file, kind=None, field="text"),))
+            store, _ = build_store(corpus_, LETTERS, CorpusSettings(), **place)  # type: ignore[arg-type]
+        assert store.fingerprint == expected.fingerprint
+        for name in ("ids.bin", "sentence_bits.bin", "document_ends.bin", "document_hashes.bin"):
+            assert files_of(store.folder)[name] == files_of(expected.folder)[name]
+    assert [p.name for p in (tmp_path / "other").iterdir()] == [expected.folder.name]  # type: ignore[union-attr]
+    with path.open("rb") as file:
+        corpus_ = Corpus((Pipe("stdin", lambda: file, kind=None, field="text"),))
+        with pytest.raises(FolderError, match="there already"):
+            build_store(corpus_, LETTERS, CorpusSettings(), folder=tmp_path / "own")
 
 
 @pytest.mark.slow
