@@ -51,6 +51,9 @@ Strict = Annotated[bool, flags.flag("--strict", help="Exit 3 where the text has 
 Step = Annotated[
     int | None, flags.flag("--step", help="Of a run: show the batch of this step instead.", panel="Runs", metavar="N")
 ]
+Show = Annotated[
+    int | None, flags.flag("--show", help="Masked examples that are shown; of a step: all of them.", panel="Runs", metavar="N")
+]
 OlderThan = Annotated[
     str | None, flags.flag("--older-than", help="Those not used for so long, such as 30d.", panel="Which", metavar="TIME")
 ]
@@ -114,6 +117,7 @@ def inspect(
     against: Against = None,
     strict: Strict = False,
     step: Step = None,
+    show: Show = None,
     workers: Workers = None,
     set_: flags.Set = None,
     json: flags.Json = False,
@@ -134,6 +138,7 @@ def inspect(
         ("against", "--against", against),
         ("strict", "--strict", strict),
         ("step", "--step", step),
+        ("examples", "--show", show),
         ("workers", "--workers", workers),
     )
     from bertkit.settings.tools import CorpusInspectSettings

@@ -97,7 +97,8 @@ def inspect_corpus(settings: CorpusInspectSettings, console: Console) -> Outcome
         BertkitError: As the build and the readers.
     """
     if settings.step is not None:
-        return show_step(settings.paths, settings.step, console)
+        shown = settings.examples if "examples" in settings.model_fields_set else None
+        return show_step(settings.paths, settings.step, console, shown=shown)
     found = _inspected(_of_run(settings), console)
     print_page(found, console)
     told = found.as_dict()

@@ -17,8 +17,8 @@ _LABELS = {
 }
 
 
-def show_step(paths: tuple[str, ...], step: int, console: Console) -> Outcome:
-    """Prints the batch of one step of a run.
+def show_step(paths: tuple[str, ...], step: int, console: Console, *, shown: int | None = None) -> Outcome:
+    """Prints the batch of one step of a run: the first ``shown`` sequences, or all of them.
 
     Raises:
         UsageError: What is named is no run, or the run has no such step (exit 2).
@@ -27,9 +27,10 @@ def show_step(paths: tuple[str, ...], step: int, console: Console) -> Outcome:
     if len(paths) != 1:
         raise UsageError("A step is one of a single run.", where="--step", hint="bertkit corpus inspect RUN --step N")
     found, wordpiece = replay(Path(paths[0]), step, console)
-    console.styled([(_heading(found), "bold")])
+    shown = len(found.sequences) if shown is None else min(shown, len(found.sequences))
+    console.styled([(_heading(found, shown), "bold")])
     console.styled([*LEGEND])
-    for number, sequence in enumerate(found.sequences, start=1):
+    for number, sequence in enumerate(found.sequences[:shown], start=1):
         console.result()
         console.styled([(_facts(number, sequence, found.objective), "bold blue")])
         labels = dict(zip(sequence.masked_positions, sequence.labels, strict=True))
@@ -37,12 +38,13 @@ def show_step(paths: tuple[str, ...], step: int, console: Console) -> Outcome:
     return Outcome(output=Path(paths[0]), extra=found.to_json())
 
 
-def _heading(found: Replay) -> str:
+def _heading(found: Replay, shown: int) -> str:
     seen = "was seen" if found.seen else "is to come"
+    part = "" if shown == len(found.sequences) else f", the first {shown} of them here"
     sure = "" if found.sure else "; the clock may change the phase before it"
     return (
         f"Step {found.step:,} {seen}: epoch {found.epoch + 1}, batch {found.batch:,}, phase {found.phase}, "
-        f"L = {found.max_length}, {found.objective}, {len(found.sequences)} sequences{sure}."
+        f"L = {found.max_length}, {found.objective}, {len(found.sequences)} sequences{part}{sure}."
     )
 
 

@@ -101,13 +101,14 @@ class _Pretraining:
         frequencies = text.frequencies
         sources = training_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
         validation = validation_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
-        self.machine.peers.main_only(lambda: self._draw(sources[0]))
+        phase, epoch = self._standing()
+        self.machine.peers.main_only(lambda: self._draw(sources[phase], epoch))
         model = self._model(frequencies)
         reference, tokens = self.machine.peers.main_only(lambda: _known(validation, frequencies))
         job = self._job(model, sources, validation, reference, tokens, text)
         if self.machine.peers.main:
             self.folder.resolve(self.settings)
-        self._announce(model, text, sources[0], reference)
+        self._announce(model, text, sources[phase].steps(epoch), reference)
         course = Course(
             job=job,
             settings=self.settings,
@@ -118,11 +119,18 @@ class _Pretraining:
         )
         return finished(course.run(), self.folder, self.console, self.settings, self.machine)
 
-    def _draw(self, source: PretrainingSource) -> None:
-        """Draws the first epoch, in front of the person who waits for it."""
+    def _standing(self) -> tuple[int, int]:
+        """The phase and the epoch in which the training starts or goes on."""
+        if self.checkpoint is None:
+            return 0, 0
+        began = self.checkpoint.extra.get("phases_began") or [0]
+        return len(began) - 1, max(int(self.checkpoint.state["train"]["epoch"]), began[-1])
+
+    def _draw(self, source: PretrainingSource, epoch: int) -> None:
+        """Draws the epoch that comes first, in front of the person who waits for it."""
         began = time.monotonic()
         with self.console.progress("Drawing the examples of an epoch", safe=True) as update:
-            source.plan(0, lambda done, total: update(done, total) if time.monotonic() - began > PATIENCE else None)
+            source.plan(epoch, lambda done, total: update(done, total) if time.monotonic() - began > PATIENCE else None)
 
     def _tokenizer(self, settings: PretrainSettings) -> WordPiece:
         """The one that is named, the model's that is gone on from, the run's own, the token stores', or a new one trained on
@@ -269,7 +277,7 @@ class _Pretraining:
             word_targets=self.settings.masking.probability,
         )
 
-    def _announce(self, model: TaskModel, text: PretrainingText, source: PretrainingSource, reference: float) -> None:
+    def _announce(self, model: TaskModel, text: PretrainingText, steps: int, reference: float) -> None:
         say_, settings = self.console.say, self.settings
         held = "the training text itself" if text.validates_on_itself else "held out, chosen by hash"
         if settings.inputs.validation:
@@ -287,7 +295,7 @@ class _Pretraining:
         ends += [f"{budget.epochs:g} epochs"] if budget.epochs is not None else []
         say_(
             f"Training: {settings.examples.objective}, masking by {settings.masking.kind}, {_lengths(settings)} "
-            f"({source.steps(0):,} steps an epoch), peak rate {settings.optimizer.learning_rate:g}, {' or '.join(ends)}, "
+            f"({steps:,} steps an epoch), peak rate {settings.optimizer.learning_rate:g}, {' or '.join(ends)}, "
             f"{settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
         )
         say_(f"Word frequencies alone give a masked-word loss of {reference:.3f} nats on the validation text.")

@@ -17,6 +17,7 @@ import numpy as np
 from bertkit.batches.collator import PretrainingBatch
 from bertkit.batches.phases import PhasedSource
 from bertkit.batches.pretraining import PretrainingSource
+from bertkit.corpus.holding import held
 from bertkit.corpus.new_words import read_new_words
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import DataError, UsageError
@@ -25,9 +26,9 @@ from bertkit.jobs.models import config_of, model_folder
 from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.places import STATE, read_state
 from bertkit.jobs.pretraining_batches import phases_of, training_batches
-from bertkit.jobs.pretraining_text import pretraining_text
+from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
 from bertkit.jobs.run_steps import Place, Track, place_of
-from bertkit.jobs.start import CHECKPOINTS, input_sizes
+from bertkit.jobs.start import CHECKPOINTS, corpus_sizes, input_sizes
 from bertkit.settings.commands import PretrainSettings
 from bertkit.settings.layers import nest
 from bertkit.training.budget import Budget
@@ -117,9 +118,12 @@ def replay(folder: Path, step: int, console: Console) -> tuple[Replay, WordPiece
     wordpiece = _vocabulary(folder, settings, checkpoint)
     if identity.get("tokenizer") not in (None, wordpiece.fingerprint):
         raise DataError("The vocabulary is not the one that the run began with.", where=str(folder))
-    sources = _sources(folder, settings, state, identity, wordpiece, console, checkpoint)
-    place = _place(folder, step, state.get("planned_steps"), settings, sources)
-    return _replayed(step, place, sources[place.phase], wordpiece), wordpiece
+    text = _text(folder, settings, state, identity, wordpiece, console)
+    whole = settings.model_copy(update={"batch": settings.batch.model_copy(update={"micro_tokens": None})})
+    with held(text.store.folders):
+        sources = training_batches(whole, text, wordpiece, segments=_segments(folder, settings, checkpoint))
+        place = _place(folder, step, state.get("planned_steps"), settings, sources)
+        return _replayed(step, place, sources[place.phase], wordpiece), wordpiece
 
 
 def _vocabulary(folder: Path, settings: PretrainSettings, checkpoint: Checkpoint | None) -> WordPiece:
@@ -127,8 +131,10 @@ def _vocabulary(folder: Path, settings: PretrainSettings, checkpoint: Checkpoint
         return load_wordpiece(folder)
     if checkpoint is not None:
         return load_wordpiece(checkpoint.path)
-    base = settings.tokenizer.path or (model_folder(settings.model.init_from) if settings.model.init_from else folder)
-    wordpiece, words = load_wordpiece(Path(base), cased=settings.tokenizer.cased), settings.model.add_words
+    base, words = settings.tokenizer.path, settings.model.add_words
+    if base is None and settings.model.init_from is None:
+        return NamedCorpus.of(settings.inputs.corpus, settings.corpus).tokenizer() or load_wordpiece(folder)
+    wordpiece = load_wordpiece(Path(base or model_folder(str(settings.model.init_from))), cased=settings.tokenizer.cased)
     return wordpiece if words is None else read_new_words(Path(words), wordpiece).wordpiece
 
 
@@ -141,36 +147,33 @@ def _segments(folder: Path, settings: PretrainSettings, checkpoint: Checkpoint |
     return config_of(model_folder(settings.model.init_from)).type_vocab_size if settings.model.init_from else 2
 
 
-def _sources(
+def _text(
     folder: Path,
     settings: PretrainSettings,
     state: dict[str, Any],
     identity: dict[str, str],
     wordpiece: WordPiece,
     console: Console,
-    checkpoint: Checkpoint | None,
-) -> tuple[PretrainingSource, ...]:
-    """The run's batches, a source a phase, each step in one piece.
+) -> PretrainingText:
+    """The text of the run.
 
     Raises:
-        DataError: The text has changed since the run began.
+        DataError: It has changed since the run began.
     """
-    before = state.get("input_bytes") or {}
-    now = input_sizes(settings.inputs.corpus)
-    resized = [path for path in settings.inputs.corpus if path in before and now.get(path, before[path]) != before[path]]
+    before, words = state.get("input_bytes") or {}, settings.corpus.words
+    now = corpus_sizes(settings.inputs.corpus, settings.corpus) | input_sizes((words,))
+    resized = [path for path, size in now.items() if before.get(path, size) != size]
     if resized:  # known at once, without a store of the new text
         raise _changed(resized, folder)
     text = pretraining_text(settings, NamedCorpus.of(settings.inputs.corpus, settings.corpus), wordpiece, console)
-    segments = _segments(folder, settings, checkpoint)
     if identity.get("text") not in (None, text.fingerprint):
-        raise _changed(settings.inputs.corpus, folder)
-    whole = settings.model_copy(update={"batch": settings.batch.model_copy(update={"micro_tokens": None})})
-    return training_batches(whole, text, wordpiece, segments=segments)
+        raise _changed((*settings.inputs.corpus, *([words] if words else [])), folder)
+    return text
 
 
 def _changed(paths: Sequence[str], folder: Path) -> DataError:
     return DataError(
-        f"{', '.join(paths)} has changed since this run began, so its batches cannot be made again.",
+        f"{' or '.join(paths)} has changed since this run began, so its batches cannot be made again.",
         where=str(folder),
         hint="Put the old text back.",
     )

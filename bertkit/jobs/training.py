@@ -70,12 +70,7 @@ class Course:
         run = str(self.folder.state.get("run") or peers.share(uuid.uuid4().hex))
         if self.checkpoint is not None:
             self._restore(self.checkpoint)
-        self.budget = Budget.of(
-            steps=settings.budget.steps,
-            epochs=settings.budget.epochs,
-            minutes=settings.budget.max_minutes,
-            epoch_steps=self.job.sources[0].steps,
-        )
+        self.budget = self._budget()
         if peers.main:
             self.folder.record(run=run, identity=dict(self.job.identity), planned_steps=self.budget.steps)
         self.ends = self.budget.parts([phase.share for phase in self.job.phases] or [1.0])
@@ -101,6 +96,17 @@ class Course:
         )
         self.save_due = Due.of(settings.run.save_every, self.state.seconds)
         self.eval_due = Due.of(self._eval_interval(), self.state.seconds)
+
+    def _budget(self) -> Budget:
+        """The end of the run. What its epochs have in steps was counted when it began: their plans are not drawn again."""
+        wanted = self.settings.budget
+        planned = None if self.checkpoint is None else self.folder.state.get("planned_steps")
+        return Budget.of(
+            steps=wanted.steps if planned is None else planned,
+            epochs=wanted.epochs if planned is None else None,
+            minutes=wanted.max_minutes,
+            epoch_steps=self.job.sources[0].steps,
+        )
 
     @property
     def done(self) -> Position:

@@ -341,3 +341,30 @@ def test_on_other_threads_the_run_goes_on_and_says_so(part: Path, corpus: Path) 
     (said,) = [each["message"] for each in told["warnings"] if each["kind"] == "machine"]
     assert "threads was 7, is 1" in said
     assert "torch was 1.0" in said
+
+
+def test_a_run_that_goes_on_draws_no_epoch_that_is_over(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even to know how many steps the whole has: that was counted when it began."""
+    from bertkit.batches.pretraining import PretrainingSource
+
+    drawn: list[int] = []
+    real = PretrainingSource.plan
+
+    def plan(source: PretrainingSource, epoch: int, *more: Any) -> Any:
+        if source.purpose == "training":
+            drawn.append(epoch)
+        return real(source, epoch, *more)
+
+    argv = flags(corpus, tmp_path / "run", "--epochs 3 --batch-size 64 --eval-every 100")
+    monkeypatch.setattr(PretrainingSource, "plan", plan)
+    with at_step(2, lambda course: course.console.stop.request(2)):
+        assert call(*argv).code == 130
+    planned = json.loads((tmp_path / "run" / "bertkit.json").read_text(encoding="utf-8"))["planned_steps"]
+    with at_step(planned // 3 + 2, lambda course: course.console.stop.request(2)):
+        assert call(*argv).code == 130
+    assert 0 in drawn
+    drawn.clear()
+    done(*argv)
+    assert 0 not in drawn
+    assert {1, 2} <= set(drawn)
+    assert max(steps(tmp_path / "run")) == planned

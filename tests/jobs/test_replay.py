@@ -260,6 +260,51 @@ def test_under_the_clock_a_change_that_may_come_is_not_sure(short: Path, tmp_pat
     assert (ahead.seen, ahead.sure, ahead.phase) == (False, False, 1)
 
 
+def test_a_replay_on_a_page(short: Path, tmp_path: Path) -> None:
+    done(*flags(short, tmp_path / "run", BATCHES, "--phases 16:0.5,32:0.5 --steps 4"))
+    page = done("corpus", "inspect", str(tmp_path / "run"), "--step", "3", "--show", "2").out
+    assert "Step 3 was seen: epoch 2, batch 1, phase 2, L = 32, mlm+nsp, 8 sequences, the first 2 of them here." in " ".join(
+        page.split()
+    )
+    assert "2. " in page
+    assert "3. " not in page
+    assert "[MASK=" in page
+    assert "\x1b" not in page
+    assert max(map(len, page.splitlines())) <= 80
+    told_all = done("corpus", "inspect", str(tmp_path / "run"), "--step", "3", "--show", "2", "--json").object
+    assert [s["after"] for s in told_all["sequences"]] == [s.after for s in at(tmp_path / "run", 3).sequences]
+
+
+def test_a_text_of_several_files_in_a_folder(short: Path, tmp_path: Path) -> None:
+    """One of them that has grown is known before anything is built."""
+    (tmp_path / "texts").mkdir()
+    blocks = short.read_text(encoding="utf-8").split("\n\n")
+    for number in range(3):
+        (tmp_path / "texts" / f"{number}.txt").write_text(
+            "\n\n".join(blocks[3 * number : 3 * number + 3]) + "\n", encoding="utf-8"
+        )
+    done(*flags(tmp_path / "texts", tmp_path / "run", BATCHES, "--steps 2"))
+    assert at(tmp_path / "run", 2).seen
+    with (tmp_path / "texts" / "1.txt").open("a", encoding="utf-8") as file:
+        file.write("\nOne more. It is new.\n")
+    assert str(tmp_path / "texts") in str(refused(DataError, tmp_path / "run", 1).message)
+
+
+def test_a_run_on_token_stores(short: Path, tmp_path: Path) -> None:
+    """Their vocabulary is the run's, also before its first checkpoint."""
+    done("corpus", "build", str(short), "--vocab-size", "300", "-o", str(tmp_path / "store"))
+    argv = ["pretrain", "--corpus", str(tmp_path / "store"), "--size", "tiny", "--max-length", "32", "--batch-size", "8"]
+    argv += ["--steps", "3", "--precision", "fp32", "-o", str(tmp_path / "run")]
+    with recording(tmp_path / "seen"):
+        done(*argv)
+    records = sequences([tmp_path / "seen"])
+    equal(tmp_path / "run", records)
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "config.json"):
+        (tmp_path / "run" / name).unlink()
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    assert told(at(tmp_path / "run", 2)) == records[1][1]
+
+
 def test_without_any_log_the_checkpoints_tell_enough(short: Path, tmp_path: Path) -> None:
     done(*flags(short, tmp_path / "run", BATCHES, "--steps 20"))
     expected = [told(at(tmp_path / "run", step)) for step in (1, 15, 20)]
