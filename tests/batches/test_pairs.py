@@ -97,6 +97,18 @@ def test_only_the_words_give_the_label_away(prose, vocabulary, length, documents
     assert abs(area - 0.5) < 4 * sigma, f"{area:.4f}, {(area - 0.5) / sigma:.1f} sigma of {len(label)} pairs"
 
 
+@pytest.mark.slow
+def test_only_the_words_give_the_label_away_in_many_blocks(prose, vocabulary, monkeypatch):
+    monkeypatch.setattr("bertkit.batches.stripes.STRIPE", 1 << 15)
+    monkeypatch.setattr("bertkit.batches.stripes.BLOCK", 8)
+    store = prose(2500, sentences=30.0)
+    assert len(store.ids) > 6 << 18, "six blocks or more"
+    text, a, n, b, m, label = drawn(store, vocabulary, epochs=3)
+    area, sigma = given_away(text, a, n, b, m, label)
+    assert abs(area - 0.5) < 4 * sigma, f"{area:.4f}, {(area - 0.5) / sigma:.1f} sigma of {len(label)} pairs"
+    assert abs((label == 0).mean() - 0.5) < 3 * 0.5 / np.sqrt(len(label))
+
+
 def test_the_walk_cuts_long_sentences_between_words(make_store, vocabulary):
     # 40 words of two pieces: with room for 13 tokens a unit is 6 words, and no edge stands inside a word.
     store = make_store([[[10, 310] * 40]] * 4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from drawn_pairs import uncovered
@@ -218,3 +220,27 @@ def test_progress_is_told_block_by_block_to_the_last_token(prose, vocabulary, sm
     assert len(told) == len(blocks) > 2
     assert [done for done, _ in told] == sorted({done for done, _ in told})
     assert told[-1] == (len(store.ids), len(store.ids))
+
+
+@pytest.mark.parametrize("objective", ["mlm+nsp", "mlm+sop", "mlm"])
+def test_memory_does_not_grow_with_the_text(prose, vocabulary, small, objective):
+    from bertkit.corpus.store import TokenStore
+
+    small(1 << 13, 4)
+    made, facts, chosen = prose(300), VocabularyFacts.of(vocabulary), ExampleSettings(objective=objective)
+
+    def peak(times):
+        shifts = np.repeat(np.arange(times) * len(made.ids), len(made.sentence_ends))
+        ends = np.tile(made.sentence_ends, times) + shifts
+        documents = ends[np.isin(ends % len(made.ids), made.document_ends % len(made.ids))]
+        store = TokenStore.from_arrays(np.tile(made.ids, times), ends, documents, vocab_size=400)
+        tracemalloc.start()
+        blocks = sum(1 for _ in draw_examples(store, facts, chosen, seed=1, epoch=0))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return blocks, found
+
+    peak(1)  # what is made once and for all does not count
+    (few, before), (many, after) = peak(2), peak(16)
+    assert many > 6 * few
+    assert after < 1.15 * before
