@@ -58,7 +58,7 @@ def build_store(
             store do not depend on them.
         words: Finds Chinese words, whose boundaries are then stored.
         shard: ``(i, n)``, i from 1 to n: only every n-th group of whole documents, beginning with the i-th.
-        progress: Told bytes done and bytes in all.
+        progress: Told bytes done and bytes in all: while the sources are summed, and again while they are read.
         told: Told what a build will take, before one of a large text begins.
 
     Raises:
@@ -72,7 +72,7 @@ def build_store(
         raise SettingsError(
             f"There is no shard {shard[0]} of {shard[1]}: they are counted from 1 to {max(1, shard[1])}.", where="shard"
         )
-    place = _Place(cache, folder, StoreKey(corpus, wordpiece, settings, words, shard))
+    place = _Place(cache, folder, StoreKey(corpus, wordpiece, settings, words, shard, progress))
     task = Task(
         corpus=corpus,
         wordpiece=wordpiece,

@@ -6,7 +6,7 @@ import hashlib
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -56,7 +56,7 @@ class TextFile:
     def text_bytes(self) -> int:
         """Bytes of its text; for packed files about three times their own."""
         if self.kind == "parquet" and not self._packed:
-            return column_bytes(open_parquet(self.name, self.field, self.name), self.field)
+            return _column_bytes(self.name, self.field, self.size)
         return self.size * (_UNPACKING if self._packed else 1)
 
     @property
@@ -84,6 +84,12 @@ class TextFile:
                 yield from stream_spans(Unpacked(file, self.name), self.kind, self.field, replace=replace)
         except OSError as error:
             raise unreadable(self.path, error) from error
+
+
+@lru_cache(maxsize=10_000)
+def _column_bytes(path: str, field: str, size: int) -> int:
+    """The bytes of a column; asked for more than once, and each time a file would be opened."""
+    return column_bytes(open_parquet(path, field, path), field)
 
 
 def file_kind(path: Path) -> tuple[Kind, bool]:

@@ -47,6 +47,8 @@ def named_sources(paths: Sequence[str | Path], *, field: str, format: Format, on
     kind = None if format == "auto" else format
     found: list[Source | Path] = []
     for path in paths:
+        if not str(path):
+            raise UsageError("A corpus has an empty name.", hint="Name a text file or a folder of them.")
         if str(path) == "-":
             found.append(_standard_input(kind, field, once))
         elif str(path).startswith(PREFIX):
@@ -187,5 +189,5 @@ def _known(found: Iterable[Source | Path], kind: Kind | None, field: str) -> lis
         sources.append(TextFile(each, known, field))
     for known, files in looked.items():
         which = str(files[0]) + (f" and {len(files) - 1} other files are" if len(files) > 1 else " is")
-        say("corpus-format", f"By content, {which} {WORDS[known]}.")
+        say("corpus-format", f"By content, {which} {WORDS[known]}. --set corpus.format=text reads plain text.")
     return sources

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from bertkit.corpus.chinese import Segmenter
-from bertkit.corpus.documents import READER_VERSION, CorpusSettings
+from bertkit.corpus.documents import READER_VERSION, CorpusSettings, Progress
 from bertkit.corpus.sentences import SENTENCES_VERSION
 from bertkit.corpus.sources import Corpus
 from bertkit.corpus.store_files import STORE_FORMAT
@@ -29,8 +29,9 @@ class StoreKey:
         settings: CorpusSettings,
         words: Segmenter | None,
         shard: tuple[int, int] | None,
+        progress: Progress | None = None,
     ) -> None:
-        self.corpus, self.shard = corpus, shard
+        self.corpus, self.shard, self._progress = corpus, shard, progress
         versions = (STORE_FORMAT, READER_VERSION, SENTENCES_VERSION, WORDPIECE_VERSION, BUILD_VERSION)
         rules = settings.model_dump(mode="json", exclude={"words"})
         self._rest = [wordpiece.fingerprint, rules, words.fingerprint if words else None, versions]
@@ -49,5 +50,5 @@ class StoreKey:
 
     def _of(self, shard: tuple[int, int] | None) -> str:
         if self._digests is None:
-            self._digests = self.corpus.digests()
+            self._digests = self.corpus.digests(self._progress)
         return hashlib.sha256(json.dumps([self._digests, shard, *self._rest], sort_keys=True).encode()).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_lines
+from bertkit.corpus.documents import CorpusSettings, Progress, ReadReport, open_corpus, read_lines
 from bertkit.corpus.named import short_name
 from bertkit.corpus.sources import Corpus
 from bertkit.corpus.training import train_wordpiece
@@ -30,9 +30,9 @@ def vocabulary_size(size_of_text: int | None) -> int:
     return next((entries for limit, entries in _SIZES if size_of_text is not None and size_of_text < limit), _LARGEST)
 
 
-def text_fingerprint(corpus: Corpus) -> str:
+def text_fingerprint(corpus: Corpus, progress: Progress | None = None) -> str:
     """16 hex digits of the sources' content, in their order; names do not count."""
-    return hashlib.sha256("\n".join(corpus.digests()).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(corpus.digests(progress)).encode()).hexdigest()[:16]
 
 
 def trained_vocabulary(
@@ -79,6 +79,8 @@ def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outco
     corpus = open_corpus(settings.files, settings.corpus)
     output = Path(settings.output) if settings.output else Path("runs") / f"{short_name(settings.files[0])}-tokenizer"
     size = settings.vocab_size or vocabulary_size(corpus.text_bytes)
+    with console.progress("Summing the text", safe=True) as update:
+        fingerprint = text_fingerprint(corpus, update)
 
     def take() -> RunFolder:
         return claim(
@@ -88,7 +90,7 @@ def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outco
             named=settings.output is not None,
             line=console.line,
             overwrite=settings.overwrite,
-            fingerprints={"text": text_fingerprint(corpus)},
+            fingerprints={"text": fingerprint},
         )
 
     with tentative(output, take, lambda folder: False) as folder:

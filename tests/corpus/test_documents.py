@@ -13,7 +13,7 @@ from bertkit.corpus.lines import Span
 from bertkit.corpus.lines import read_spans as spans_of
 from bertkit.corpus.training import train_wordpiece
 from bertkit.corpus.unpacked import Unpacked
-from bertkit.errors import DataError, MissingError
+from bertkit.errors import DataError, MissingError, UsageError
 from bertkit.notices import collecting
 
 
@@ -164,3 +164,19 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
         open_corpus([write(tmp_path, b"PK", "x.zip")])
     with pytest.raises(DataError, match="UTF-16"):
         documents(write(tmp_path, "hello".encode("utf-16"), "u.txt"))
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b" \t\n\r\n\x0b\x0c\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n \xe3\x80\x80\n", b"\r\r"])
+def test_files_of_nothing_but_blanks(tmp_path: Path, data: bytes) -> None:
+    path, other = write(tmp_path, data), write(tmp_path, b"text", "b.txt")
+    for kind in ("blank", "line", "file"):
+        report = ReadReport()
+        settings = CorpusSettings(documents=kind)  # type: ignore[arg-type]
+        assert list(read_documents(open_corpus([path, other]), settings, report)) == [["text"]]
+        assert (report.files, report.documents, report.lines, report.bytes) == (2, 1, 1, len(data) + 4)
+        assert report.unparted == []
+
+
+def test_an_empty_name_is_no_corpus() -> None:
+    with pytest.raises(UsageError, match="an empty name"):
+        open_corpus([""])
