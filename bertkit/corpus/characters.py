@@ -21,7 +21,8 @@ HAN = range(0x4E00, 0xA000)
 SPACE, SOLO, PLAIN, OTHER = range(4)
 """Kinds of characters: white space; a word of its own; an ASCII letter or digit; any other, for the library to judge."""
 
-_PLANE = 1 << 16
+PLANE = 1 << 16
+"""Facts are told by code point up to here."""
 
 
 class Characters:
@@ -34,9 +35,9 @@ class Characters:
     """
 
     def __init__(self, ids: Mapping[str, int], unk_id: int, flags: Flags) -> None:
-        self.kinds = np.full(_PLANE, OTHER, dtype=np.uint8)
-        self.ids = np.full(_PLANE, unk_id, dtype=np.int32)
-        self.folded = np.zeros(_PLANE, dtype=np.uint8)
+        self.kinds = np.full(PLANE, OTHER, dtype=np.uint8)
+        self.ids = np.full(PLANE, unk_id, dtype=np.int32)
+        self.folded = np.zeros(PLANE, dtype=np.uint8)
         printable = [chr(code) for code in range(0x21, 0x7F)]
         letters = [c for c in printable if c.isalnum()]
         self.kinds[_codes(letters)] = PLAIN

@@ -1,37 +1,35 @@
-"""Words in, places of their ids out: what the encoder has met before, in memory of a fixed bound.
+"""Words in, places of their ids out: what an encoder has met before, in memory of a fixed bound.
 
-:class:`Pieces` holds the ids, :class:`WordTable` finds the place of a short word by its very bytes, for thousands of
-words in a few array operations, and :class:`ChunkTable` finds the place of any other text, one after another.
+:class:`Pieces` holds runs of ids, :class:`WordTable` finds the place of a word's run by the word's very characters, for
+thousands of words in a few array operations and without an object a word.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int32]
 Words = NDArray[np.uint64]
-"""``[n, 2]``: the bytes of words of at most :data:`WORD_BYTES`, zeros behind them; no word begins with a zero byte."""
+"""``[n, W]``: the characters of words, one or two bytes each, zeros behind them; the first is not zero."""
 
-WORD_BYTES = 16
-WORD = np.dtype("<u8")  # half a word
+WORD = np.dtype("<u8")
+_ODD = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5], dtype=WORD)
 
 
 class Pieces:
-    """Runs of ids, end to end; the place of a run is the index of its first id.
+    """Runs of ids, each behind its length; the place of a run is the index of its length.
 
     Args:
-        size: V; the run of the id i alone has the place i, and the empty run the place V.
+        size: V; the run of the id i alone has the place 2i, and the empty run the place 2V.
     """
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._used = size + 1
-        self._ids = np.arange(size + 1, dtype=np.int32)
-        self._counts = np.ones(size + 1, dtype=np.int32)  # of the run that begins here
-        self._counts[size] = 0
+        self._empty = 2 * size
+        self._used = 2 * size + 1
+        self._values = np.ones(self._used, dtype=np.int32)
+        self._values[1::2] = np.arange(size)
+        self._values[self._empty] = 0
 
     def __len__(self) -> int:
         return self._used
@@ -46,52 +44,55 @@ class Pieces:
         Returns:
             The places, ``[runs]`` int32.
         """
-        starts = np.cumsum(counts) - counts
-        places = np.full(len(counts), self._size, dtype=np.int32)
+        places = np.full(len(counts), self._empty, dtype=np.int32)
         single, several = counts == 1, counts > 1
-        places[single] = ids[starts[single]]
-        kept = np.repeat(several, counts)
-        self._reserve(int(kept.sum()))
+        places[single] = 2 * ids[np.cumsum(counts)[single] - 1]
         lengths = counts[several]
-        fresh = self._used + np.cumsum(lengths) - lengths
-        self._ids[self._used : self._used + len(ids[kept])] = ids[kept]
-        self._counts[fresh] = lengths
-        self._used += int(lengths.sum())
-        places[several] = fresh
+        ends = self._used + np.cumsum(lengths + 1, dtype=np.int64)
+        fresh = ends - lengths - 1
+        used = int(ends[-1]) if len(ends) else self._used
+        if used > len(self._values):
+            self._values.resize(used * 5 // 4, refcheck=False)
+        self._values[fresh] = lengths
+        self._values[np.repeat(fresh + 1 - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())] = ids[
+            np.repeat(several, counts)
+        ]
+        places[several], self._used = fresh, used
         return places
-
-    def _reserve(self, more: int) -> None:
-        if self._used + more > len(self._ids):
-            room = (self._used + more) * 5 // 4
-            self._ids, self._counts = np.resize(self._ids, room), np.resize(self._counts, room)
 
     def take(self, places: Ids) -> tuple[Ids, Ids]:
         """The ids of the runs at ``places``, end to end, and how many each has (both int32)."""
-        counts = self._counts.take(places)
+        counts = self._values.take(places)
         ends = np.cumsum(counts, dtype=np.int64)
-        where = np.repeat(places - (ends - counts), counts)
+        where = np.repeat(places + 1 - (ends - counts), counts)
         where += np.arange(len(where))
-        return self._ids.take(where), counts
+        return self._values.take(where), counts
 
     def cut(self, length: int) -> None:
         """Forgets all runs from the place ``length`` on."""
         self._used = length
+        if len(self._values) > 2 * length:
+            self._values.resize(length, refcheck=False)
 
 
 class WordTable:
-    """From words to places: open addressing in arrays, so exact and without an object a word.
+    """From words to places, exactly: open addressing in arrays.
 
     Args:
-        slots: A power of two; 21 bytes each. :attr:`full` is said at half of them.
+        slots: A power of two; eight bytes for each of ``width``, and five, a slot. Half of them may be taken.
+        width: W, at most 4.
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, width: int) -> None:
         self._slots = slots
         self._shift = np.uint64(65 - slots.bit_length())
-        self._words = np.zeros((slots, 2), dtype=WORD)
+        self._words = np.zeros((slots, width), dtype=WORD)
         self._places = np.zeros(slots, dtype=np.int32)
         self._hit = np.zeros(slots, dtype=np.bool_)
         self._used = 0
+
+    def __len__(self) -> int:
+        return self._used
 
     @property
     def full(self) -> bool:
@@ -99,8 +100,11 @@ class WordTable:
         return self._used > self._slots // 2
 
     def _first_slots(self, words: Words) -> NDArray[np.int64]:
-        mixed = words[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ words[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
-        return (mixed >> self._shift).astype(np.int64)
+        mixed = words[:, 0] * _ODD[0]
+        for column in range(1, words.shape[1]):
+            mixed ^= words[:, column] * _ODD[column]
+        slots: NDArray[np.int64] = (mixed >> self._shift).astype(np.int64)
+        return slots
 
     def find(self, words: Words) -> Ids:
         """The place of each word, ``[n]`` int32; −1 where it is not known."""
@@ -143,51 +147,7 @@ class WordTable:
 
 
 def _equal(some: Words, others: Words) -> NDArray[np.bool_]:
-    both: NDArray[np.bool_] = (some[:, 0] == others[:, 0]) & (some[:, 1] == others[:, 1])  # all(axis=1) takes ten times as long
-    return both
-
-
-class ChunkTable:
-    """From any text to places; some 200 bytes a chunk.
-
-    Args:
-        size: Chunks from which on it is :attr:`full`.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._clear()
-
-    def _clear(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._places = np.zeros(0, dtype=np.int32)
-        self._hit = np.zeros(0, dtype=np.bool_)
-
-    @property
-    def full(self) -> bool:
-        """No further chunk should be taken in."""
-        return len(self._numbers) >= self._size
-
-    def find(self, chunks: Sequence[str]) -> Ids:
-        """The place of each chunk, ``[n]`` int32; −1 where it is not known."""
-        get = self._numbers.get
-        numbers = np.fromiter((get(chunk, -1) for chunk in chunks), dtype=np.int64, count=len(chunks))
-        known = numbers >= 0
-        self._hit[numbers[known]] = True
-        out = np.full(len(chunks), -1, dtype=np.int32)
-        out[known] = self._places[numbers[known]]
-        return out
-
-    def add(self, chunks: Sequence[str], places: Ids) -> None:
-        """Takes in chunks, none of them known and none twice."""
-        self._numbers.update(zip(chunks, range(len(self._places), len(self._places) + len(chunks)), strict=True))
-        self._places = np.concatenate([self._places, places])
-        self._hit = np.concatenate([self._hit, np.zeros(len(chunks), dtype=np.bool_)])
-
-    def drain(self) -> tuple[list[str], Ids]:
-        """Empties the table; what was found since the last time comes back, at most half of its size, oldest first."""
-        kept = np.flatnonzero(self._hit)[: self._size // 2]
-        chunks = list(self._numbers)
-        out = [chunks[i] for i in kept.tolist()], self._places[kept]
-        self._clear()
-        return out
+    equal: NDArray[np.bool_] = some[:, 0] == others[:, 0]
+    for column in range(1, some.shape[1]):  # (some == others).all(axis=1) takes ten times as long
+        equal &= some[:, column] == others[:, column]
+    return equal

@@ -64,6 +64,13 @@ def test_marks_and_spaces_are_what_they_are_said_to_be() -> None:
         assert parts(bulk(wordpiece, 1024), texts) == by_the_library(wordpiece, texts)
 
 
+def test_a_vocabulary_without_a_word_or_without_anything_that_the_text_has() -> None:
+    texts = ["a word", "中é,", "x" * 40, "ü" * 40]
+    for more in ([], ["中"], ["##a"], ["a" * 17, "a" * 33]):
+        wordpiece = WordPiece([*SPECIALS, *more], Flags(lowercase=False))
+        assert parts(bulk(wordpiece, 16), texts) == by_the_library(wordpiece, texts)
+
+
 def test_no_character_becomes_a_comma() -> None:
     """Runs are told apart by commas where the library is asked for many, so none may turn into one."""
     for code in range(0x80, sys.maxunicode + 1):
@@ -82,23 +89,22 @@ def test_what_comes_again_is_remembered_through_endless_fresh_words() -> None:
     wordpiece = WordPiece([*SPECIALS, *LETTERS, "common"], Flags(lowercase=True))
     encoder = bulk(wordpiece, 256)
     asked: list[str] = []
-    ask, tokenize = encoder._ask_at_once, encoder._model.tokenize
+    ask, tokenize = encoder._runs._ask_at_once, encoder._runs._model.tokenize
 
     class Model:
         def tokenize(self, word: str) -> Any:
             asked.append(word)
             return tokenize(word)
 
-    encoder._model = Model()  # type: ignore[assignment]
-    encoder._ask_at_once = lambda chunks: (asked.extend(chunks), ask(chunks))[1]  # type: ignore[func-returns-value,method-assign]
+    encoder._runs._model = Model()  # type: ignore[assignment]
+    encoder._runs._ask_at_once = lambda chunks: (asked.extend(chunks), ask(chunks))[1]  # type: ignore[func-returns-value,method-assign]
     rng = random.Random(1)
     for _ in range(300):
         fresh = ["".join(rng.choices("abcdefgh", k=12)) for _ in range(40)] + [f"ü{rng.random()}" for _ in range(10)]
         texts = [f"usual {word} naïve common" for word in fresh]
         assert parts(encoder, texts) == by_the_library(wordpiece, texts)
-        assert encoder._words._used <= 6 * 256
-        assert len(encoder._chunks._numbers) <= 2 * 256
-        assert len(encoder._pieces) <= wordpiece.size + 25 * 256 + 50 * 12
+        assert [len(table) <= slots for table, slots in zip(encoder._runs._tables, (6 * 256, 96, 384), strict=True)] == [True] * 3
+        assert len(encoder._runs._pieces) <= 2 * wordpiece.size + 12 * 256 + 50 * 40
     assert len(asked) > 12_000  # the fresh ones
     assert asked.count("common") == 0  # in the table from the vocabulary
     assert asked.count("usual") == asked.count("naïve") == 1
@@ -120,7 +126,7 @@ def test_memory_of_an_encoder_that_only_ever_sees_fresh_words() -> None:
     for _ in range(30):  # of both kinds there are more than the tables hold
         wordpiece.encode_flat([f"{rng.getrandbits(40):x} é{rng.getrandbits(24):x}" for _ in range(30_000)])
         high.append(anonymous_memory() - before)
-    assert max(high) < 90
+    assert max(high) < 60
     assert max(high[20:]) < 1.1 * max(high[:20]) + 3
 
 
