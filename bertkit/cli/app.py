@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from bertkit import __version__
-from bertkit.cli import bench, corpus, evaluate, fill_mask, finetune, predict, pretrain, quickstart, recipes, tasks, tokenizer
+from bertkit.cli import (
+    bench,
+    corpus,
+    evaluate,
+    explain,
+    fill_mask,
+    finetune,
+    predict,
+    pretrain,
+    quickstart,
+    recipes,
+    tasks,
+    tokenizer,
+)
 from bertkit.cli.helping import Command
 
 app = typer.Typer(
@@ -38,6 +51,7 @@ app.command("finetune", cls=Command)(finetune.finetune)
 app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("predict", cls=Command)(predict.predict)
 app.command("fill-mask", cls=Command)(fill_mask.fill_mask)
+app.command("explain", cls=Command)(explain.explain)
 _corpus.command("build", cls=Command)(corpus.build)
 _corpus.command("inspect", cls=Command)(corpus.inspect)
 _corpus.command("ls", cls=Command)(corpus.ls)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from bertkit.batches.masking import MaskingSettings
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.fields import Settings
 from bertkit.settings.parts import TokenizerSettings
@@ -28,6 +29,28 @@ class TokenizerTrainSettings(Output):
     cased: bool = Field(False, description="Keep case and accents.")
     min_frequency: int = Field(2, ge=1, description="Times that two pieces must stand together to become one.")
     corpus: CorpusSettings = Field(default_factory=CorpusSettings)
+
+
+class ExplainSettings(Settings):
+    """``bertkit explain A [B]``."""
+
+    texts: tuple[str, ...] = Field(min_length=1, max_length=2, description="One text, or two: A and what may follow it.")
+    model: str | None = Field(
+        None, description="A run folder, a BERT folder or a hub name; unset: the newest pretraining, where no tokenizer is named."
+    )
+    tokenizer: str | None = Field(None, description="A vocab.txt or a model folder; unset: the model's.")
+    cased: bool | None = Field(None, description="Keep case, where the files do not say.")
+    words: str | None = Field(
+        None, description="Chinese words, which whole-word masking takes together: a file of words, or jieba or rjieba."
+    )
+    masking: MaskingSettings = Field(default_factory=MaskingSettings)
+    seed: int = Field(42, ge=0, lt=2**63, description="The seed of what is drawn.")
+    top: int = Field(5, ge=1, le=100, description="Likeliest words for each place.")
+
+    def contradictions(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Pairs of settings that cannot both be right."""
+        if self.words is not None and self.masking.kind == "token":
+            yield ("words", "masking.kind"), "Chinese words are given, but masking is by token: take word or span."
 
 
 class QuickstartSettings(Output):

@@ -104,13 +104,15 @@ def test_help_takes_little_time(here: Path, argv: list[str]) -> None:
 def test_help_lists_the_commands_and_about_twenty_flags_of_their_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--help")
     assert code == 0
-    for name in ("quickstart", "pretrain", "finetune", "eval", "predict", "fill-mask", "corpus", "tokenizer", "tasks", "recipes"):
+    for name in ("quickstart", "pretrain", "finetune", "eval", "predict", "fill-mask", "explain", "corpus", "tokenizer", "tasks"):
         assert f" {name} " in out
     assert call(capsys)[1] == out  # the bare name helps, too
     assert call(capsys, "--version")[1] == f"bertkit {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["pretrain", "finetune", "eval", "predict", "fill-mask", "quickstart", "tokenizer train"])
+@pytest.mark.parametrize(
+    "command", ["pretrain", "finetune", "eval", "predict", "fill-mask", "explain", "quickstart", "tokenizer train"]
+)
 def test_help_at_80_columns_cuts_no_name(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
