@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,24 @@ def test_a_huge_record_is_named_by_its_number(tmp_path: Path) -> None:  # C04
     with collecting() as heard:
         read(path)
     assert next(n.message for n in heard if n.kind == "huge-line").startswith(f"{path}, record 3 has 5,000,000 characters")
+
+
+def test_whatever_is_damaged_is_said_with_the_files_name(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    documents = [[f"line {i} {j} " + "é中x" * rng.randint(0, 30) for j in range(3)] for i in range(40)]
+    whole = {"wiki_00": as_articles(documents), "a.jsonl": as_json_lines(documents)}
+    whole |= {f"a.txt{ending}": pack(as_text(documents)) for ending, pack in PACKERS.items()}
+    whole["a.parquet"] = write_parquet(tmp_path / "x.parquet", documents, row_group_size=10).read_bytes()
+    said = []
+    for number in range(160):
+        name = sorted(whole)[number % len(whole)]
+        data = bytearray(whole[name])
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(data))
+            data[at : at + rng.choice((0, 1, 30, len(data)))] = rng.randbytes(rng.choice((0, 1, 9))) or b"x"
+        try:
+            read(write(tmp_path / name, bytes(data)))
+        except DataError as error:
+            said.append((name, str(error)))
+    assert all(name in message for name, message in said)
+    assert len(said) > 80  # the others are text still, or in zstd without a checksum
