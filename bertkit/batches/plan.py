@@ -10,8 +10,8 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import secrets
+import time
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,6 +26,7 @@ from bertkit.batches.text import Ints, Store, VocabularyFacts
 
 RULES = 2  # version of the rules that make a plan: raised when they change, so that an older plan is not taken for one of these
 _READ = 1 << 20  # examples looked at in one go
+_ABANDONED = 86_400  # seconds after which nobody writes on a draft any more
 
 
 class EpochPlan:
@@ -98,7 +99,7 @@ def open_plan(folder: Path, key: str, epoch: int) -> EpochPlan | None:
 
 
 def keep_plan(blocks: Iterable[NDArray[np.void]], folder: Path, key: str, epoch: int) -> None:
-    """Writes blocks of examples, as they come, under another name, flushes, renames; plans two epochs older go.
+    """Writes blocks of examples, as they come, under another name, flushes, renames; plans two epochs older go, and old drafts.
 
     Several processes may do this at once: what they write is the same, and the last name stands.
     """
@@ -113,11 +114,16 @@ def keep_plan(blocks: Iterable[NDArray[np.void]], folder: Path, key: str, epoch:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-    for old in folder.glob(f"plan-{key}-*.npy"):
-        number = re.fullmatch(rf"plan-{key}-(\d+)\.npy", old.name)
-        if number and int(number[1]) < epoch - 1:
-            with contextlib.suppress(OSError):  # another process was quicker, or still reads it
-                old.unlink()
+    _clear(folder, key, epoch)
+
+
+def _clear(folder: Path, key: str, epoch: int) -> None:
+    """Removes plans two epochs older, and what processes that were killed have left half-written."""
+    old = [path for path in folder.glob(f"plan-{key}-{5 * '[0-9]'}.npy") if int(path.stem[-5:]) < epoch - 1]
+    for path in [*old, *folder.glob(".plan-*")]:
+        with contextlib.suppress(OSError):  # another process was quicker, or still reads it
+            if path in old or time.time() - path.stat().st_mtime > _ABANDONED:
+                path.unlink()
 
 
 def _write(file: BinaryIO, blocks: Iterable[NDArray[np.void]]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,6 +118,15 @@ def test_a_plan_is_kept_read_again_and_made_anew_where_it_is_damaged(prose, voca
     assert sorted(int(file.stem[-5:]) for file in tmp_path.iterdir()) == [2, 3]
     other = source_of(store, vocabulary, plans=tmp_path, length=32)
     assert not np.array_equal(other.plan(2).examples[:20], source.plan(2).examples[:20])
+
+
+def test_a_draft_that_a_killed_process_left_goes_after_a_day(prose, vocabulary, tmp_path):
+    for age in (0, 2):
+        draft = tmp_path / f".plan-{'0' * 16}-00000.npy.{age}.abcd"
+        draft.write_bytes(b"half")
+        os.utime(draft, (time.time() - age * 86_400,) * 2)
+    source_of(prose(10), vocabulary, plans=tmp_path).plan(0)
+    assert [path.suffixes[-2] for path in tmp_path.glob(".plan-*")] == [".0"]
 
 
 def test_a_plan_that_cannot_be_kept_stays_in_memory_and_it_is_said(prose, vocabulary, tmp_path):

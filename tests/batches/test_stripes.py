@@ -200,6 +200,25 @@ def test_two_documents_of_very_different_size(make_store, vocabulary, small):
     assert (examples["b"][examples["label"] == 1] < len(store.ids)).all()
 
 
+def test_stores_one_behind_the_other_give_the_examples_of_one(prose, vocabulary, small):
+    from bertkit.corpus.joined import JoinedStore
+    from bertkit.corpus.store import TokenStore
+
+    small(500, 4)
+    made = prose(60)
+    cut = int(made.document_ends[22])
+
+    def part(first, last):
+        sentences = made.sentence_ends_between(first, last) - first
+        documents = made.document_ends[(made.document_ends > first) & (made.document_ends <= last)] - first
+        return TokenStore.from_arrays(made.ids[first:last], sentences, documents, vocab_size=400)
+
+    joined = JoinedStore([part(0, cut), part(cut, len(made.ids))])
+    facts, chosen = VocabularyFacts.of(vocabulary), ExampleSettings(max_length=64)
+    whole = make_plan(made, facts, chosen, seed=1, epoch=0, without=np.array([3, 40])).examples
+    assert np.array_equal(whole, make_plan(joined, facts, chosen, seed=1, epoch=0, without=np.array([3, 40])).examples)
+
+
 def test_documents_in_parts_are_counted_once(make_store, vocabulary, small):
     small(100)
     sentence = [5] * 10
