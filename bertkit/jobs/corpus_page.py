@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bertkit.corpus.judgement import Judgement, percent
 from bertkit.corpus.lengths import Lengths
+from bertkit.corpus.overlap import LEAST
 from bertkit.jobs.console import Console
+from bertkit.jobs.corpus_judgement import Seen, seen_rows, short_name
 from bertkit.jobs.layout import beside, cut, histogram, page_width, shows_blocks
 from bertkit.jobs.masked_text import LEGEND, styled
 
@@ -88,22 +91,42 @@ def _examples(found: Inspection, console: Console) -> None:
 
 
 def _judgements(found: Inspection, console: Console) -> None:
-    for seen in found.seen:
-        what = "documents" if seen.validation else "rows"
-        short = f" ({seen.short:,} too short to tell)" if seen.short else ""
-        console.styled([(f"{seen.found:,} of {seen.rows:,} {what} of {seen.source} stand in this text{short}.", "")])
+    _seen(found.seen, console)
     if not found.judgements:
         console.styled([("No fault found.", "bold green")])
     for judgement in found.judgements:
         _judgement(judgement, console)
 
 
+def _seen(seen: Sequence[Seen], console: Console) -> None:
+    """Files of which nothing is in the text, in one sentence; those of which little is; the others are judged."""
+    clean = [short_name(each.source) for each in seen if not each.found]
+    if clean:
+        console.styled([("Nothing of these stands in this text: ", ""), (", ".join(clean), ""), (".", "")], rest=_INDENT)
+    for each in seen:
+        if each.found and seen_rows(each) is None:
+            what = "documents" if each.validation else "rows"
+            told = f"{each.found:,} of {each.rows:,} {what} of {short_name(each.source)} stand in this text: too few to matter."
+            console.styled([(told, "")], rest=_INDENT)
+    if short := sum(each.short for each in seen):
+        console.styled([(f"{short:,} rows have no text of {LEAST} pieces or more, and were not looked for.", "")], rest=_INDENT)
+    if seen:
+        console.result()
+
+
+def _example(example: Any) -> str:
+    """A text, with how often it stands there, or where."""
+    if isinstance(example, str):
+        return example
+    count = f"{example['count']:,} x " if "count" in example else ""
+    where = f"{Path(example['where']).name}: " if "where" in example else ""
+    return f"{count}{where}{example['text']}"
+
+
 def _judgement(judgement: Judgement, console: Console) -> None:
     level = judgement.level.capitalize()
     console.styled([(f"{level}: ", _LEVELS[judgement.level]), (judgement.message, "")], rest=_INDENT)
+    width = page_width(console.stdout) - 2 * len(_INDENT)
     for example in judgement.figures.get("examples", [])[:3]:
-        text = example if isinstance(example, str) else str(example["text"])
-        count = "" if isinstance(example, str) or "count" not in example else f"{example['count']:,} x "
-        where = "" if isinstance(example, str) or "where" not in example else f"{example['where']}: "
-        console.styled([(f"{count}{cut(where, 40)}{cut(text, 60)}", "dim")], first=_INDENT * 2, rest=_INDENT * 3)
+        console.styled([(cut(_example(example), width), "dim")], first=_INDENT * 2)
     console.styled([(judgement.hint, "")], first=_INDENT, rest=_INDENT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from bertkit.jobs.console import Console
 from bertkit.jobs.corpus_judgement import FOUND, Seen
 from bertkit.labelled.texts import RowTexts, files_with_texts
 
-_ROWS = 4096  # rows encoded and looked for in one go; of documents, 64
+_CHARACTERS = 8_000_000  # of rows looked for in one pass over the store
 _EXAMPLES = 20
 _SHOWN = 120  # characters of an example
 
@@ -36,43 +36,71 @@ def seen_in(
     Raises:
         BertkitError: A file cannot be read.
     """
+    sources = list(_sources(settings, validation, against))
     found = []
-    for name in validation:
-        documents = read_documents(open_corpus([name], settings), settings, ReadReport())
-        rows = (RowTexts(f"{name}, document {number}", ("\n".join(lines),)) for number, lines in enumerate(documents, start=1))
-        found.append(_seen(store, wordpiece, console, name, rows, validation=True))
-    for name in against:
-        for path, rows_of_file in files_with_texts(Path(name)):
-            found.append(_seen(store, wordpiece, console, str(path), rows_of_file, validation=False))
+    with console.progress("Looking for other texts", total=len(sources), safe=True) as update:
+        for number, (source, rows, is_validation) in enumerate(sources):
+            update(number, note=Path(source).name)
+            found.append(_Search(store, wordpiece, lambda *_: console.stop.check()).seen(source, rows, validation=is_validation))
+            update(number + 1)
     return found
 
 
-def _seen(
-    store: CorpusStore, wordpiece: WordPiece, console: Console, source: str, rows: Iterable[RowTexts], *, validation: bool
-) -> Seen:
-    asked = short = found = 0
-    examples: list[dict[str, str | int]] = []
-    with console.progress(f"Looking for {Path(source).name}", safe=True) as update:
-        for some in _batches(rows, 64 if validation else _ROWS):
-            texts = list(dict.fromkeys(text for row in some for text in row.texts))  # SQuAD's questions share a context
-            ids = wordpiece.encode(texts)
-            overlap = find_overlap(store, ids, progress=update)
-            hits = dict(zip(texts, overlap.shares >= FOUND, strict=True))
-            places = dict(zip(texts, overlap.places.tolist(), strict=True))
-            long = {text for text, length in zip(texts, overlap.lengths, strict=True) if length >= LEAST}
-            for row in some:
-                if not long.intersection(row.texts):
-                    short += 1
-                    continue
-                asked += 1
-                text = next((text for text in row.texts if hits[text]), None)
-                if text is not None:
-                    found += 1
-                    if len(examples) < _EXAMPLES:
-                        examples.append(
-                            {"where": row.place, "text": text[:_SHOWN], "document": _document(store.document_ends, places[text])}
-                        )
-    return Seen(source=source, validation=validation, rows=asked, short=short, found=found, examples=tuple(examples))
+def _sources(
+    settings: CorpusSettings, validation: Sequence[str], against: Sequence[str]
+) -> Iterator[tuple[str, Iterable[RowTexts], bool]]:
+    """Each file, its rows, and whether it is a validation text."""
+    for name in validation:
+        yield name, _documents(name, settings), True
+    for name in against:
+        for path, rows in files_with_texts(Path(name)):
+            yield str(path), rows, False
+
+
+def _documents(name: str, settings: CorpusSettings) -> Iterator[RowTexts]:
+    for number, lines in enumerate(read_documents(open_corpus([name], settings), settings, ReadReport()), start=1):
+        yield RowTexts(f"{name}, document {number}", ("\n".join(lines),))
+
+
+class _Search:
+    """Looks for rows in a store."""
+
+    def __init__(self, store: CorpusStore, wordpiece: WordPiece, progress: Callable[[int, int], None]) -> None:
+        self._store, self._wordpiece, self._progress = store, wordpiece, progress
+        self._asked = self._short = self._found = 0
+        self._examples: dict[str, dict[str, str | int]] = {}  # by text: SQuAD's questions share a context
+
+    def seen(self, source: str, rows: Iterable[RowTexts], *, validation: bool) -> Seen:
+        """Looks for all rows of a file."""
+        for batch in _batches(rows):
+            self._look(batch)
+        return Seen(
+            source=source,
+            validation=validation,
+            rows=self._asked,
+            short=self._short,
+            found=self._found,
+            examples=tuple(self._examples.values()),
+        )
+
+    def _look(self, rows: list[RowTexts]) -> None:
+        texts = list(dict.fromkeys(text for row in rows for text in row.texts))
+        overlap = find_overlap(self._store, self._wordpiece.encode(texts), progress=self._progress)
+        places = {
+            text: place for text, place, hit in zip(texts, overlap.places.tolist(), overlap.shares >= FOUND, strict=True) if hit
+        }
+        long = {text for text, length in zip(texts, overlap.lengths, strict=True) if length >= LEAST}
+        for row in rows:
+            if not long.intersection(row.texts):
+                self._short += 1
+                continue
+            self._asked += 1
+            text = next((text for text in row.texts if text in places), None)
+            if text is not None:
+                self._found += 1
+                if len(self._examples) < _EXAMPLES and text not in self._examples:
+                    document = _document(self._store.document_ends, places[text])
+                    self._examples[text] = {"where": row.place, "text": text[:_SHOWN], "document": document}
 
 
 def _document(ends: NDArray[Any], place: int) -> int:
@@ -80,12 +108,14 @@ def _document(ends: NDArray[Any], place: int) -> int:
     return int(np.searchsorted(ends, place, side="right")) + 1
 
 
-def _batches(rows: Iterable[RowTexts], size: int) -> Iterator[list[RowTexts]]:
+def _batches(rows: Iterable[RowTexts]) -> Iterator[list[RowTexts]]:
     batch: list[RowTexts] = []
+    size = 0
     for row in rows:
         batch.append(row)
-        if len(batch) == size:
+        size += sum(map(len, row.texts))
+        if size > _CHARACTERS:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch

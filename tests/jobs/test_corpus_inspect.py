@@ -162,10 +162,10 @@ def test_small_letters_read_as_cased(inspect: Any) -> None:
 def test_text_of_the_validation_file_in_the_text(inspect: Any) -> None:
     documents = prose()
     Path("text.txt").write_text(text_of(documents))
-    # Five new documents, one that is in the text, one of which half is, one of which a sentence is.
+    # Five new documents, one that is in the text, one of which nine tenths are, one of which half is.
     new = prose(7, seed=1)
-    half = [*documents[1][:2], *new[0][:1]]
-    Path("valid.txt").write_text(text_of([*new[:5], documents[9], half, [*new[6], documents[2][0][:70]]]))
+    most, half = [*documents[1], new[0][0][:60]], [*documents[2][:2], *new[6][:2]]
+    Path("valid.txt").write_text(text_of([*new[:5], documents[9], most, half]))
     told = inspect("text.txt", "--valid", "valid.txt")
     assert judged(told) == {"validation-in-training": "error"}
     figures = told["judgements"][0]["figures"]
