@@ -9,12 +9,14 @@ whatever the text: words are counted exactly, on disk where they are many, and t
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tokenizers import pre_tokenizers
 
+from bertkit.corpus.characters import HAN
 from bertkit.corpus.merges import MOST_PIECES, Pairs
 from bertkit.corpus.vocabulary import MAX_WORD, SPECIALS, Flags
 from bertkit.corpus.word_counts import WordCounts
@@ -28,10 +30,11 @@ ALPHABET_LEAST = 256  # but so many
 ALPHABET_LEAST_SHARE = 0.05  # and this share of the vocabulary always go to single characters, where the text has them
 ALPHABET_SHARE = 0.75  # of the vocabulary, at most, goes to single characters
 _LONG = 48  # characters of a run between spaces from which on it is not worth remembering (Chinese has no spaces)
-_BATCH = 200_000  # characters given to the normalizer at once
+_BATCH = 50_000  # characters given to the normalizer at once
 _SWEEP = 8_000_000  # characters after which the long runs among those remembered are counted and forgotten
 _CHUNKS = 500_000  # different runs remembered before they are counted as words: some 80 MB
 _PART = 1_000_000  # characters of a line cut at once
+_HAN = re.compile(f"([{chr(HAN.start)}-{chr(HAN.stop - 1)}]+)")
 
 Documents = Iterable[list[str]] | Callable[[], Iterable[list[str]]]
 
@@ -114,6 +117,7 @@ class _WordCounter:
         self._normalizer = bert_normalizer(flags)
         self._pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         self._counts = counts
+        self._parts_chinese = flags.tokenize_chinese_chars
 
     def long_ones(self, chunks: Counter[str]) -> None:
         """Counts and forgets the long runs, which seldom come again."""
@@ -129,7 +133,12 @@ class _WordCounter:
             by_count[times].append(chunk)
         for times, alike in by_count.items():
             for batch in _batches(alike):
-                text = self._normalizer.normalize_str(" ".join(batch))
+                text = " ".join(batch)
+                if self._parts_chinese:  # each such character is a word, and parts what stands on both sides of it
+                    apart = _HAN.split(text)
+                    self._counts.add(Counter("".join(apart[1::2])), times)
+                    text = " ".join(apart[::2])
+                text = self._normalizer.normalize_str(text)
                 words = Counter(word for word, _ in self._pre_tokenizer.pre_tokenize_str(text) if len(word) <= MAX_WORD)
                 self._counts.add(words, times)
 

@@ -18,6 +18,7 @@ from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, re
 from bertkit.corpus.training import count_words, learn_pieces, most_frequent, train_wordpiece
 from bertkit.corpus.vocabulary import SPECIALS, Flags
 from bertkit.corpus.word_counts import WordCounts
+from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError, SettingsError
 from bertkit.notices import collecting
 
@@ -156,6 +157,20 @@ def test_words_are_the_tokenizers_own(monkeypatch: pytest.MonkeyPatch) -> None: 
     for name, value in (("_LONG", 2), ("_SWEEP", 1), ("_CHUNKS", 3), ("_BATCH", 4), ("_PART", 5)):  # every limit reached
         monkeypatch.setattr(f"bertkit.corpus.training.{name}", value)
         assert counted([[line] for line in lines]) == expected
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.text(alphabet="abΣİé\u0301\u0327中国\u3400\u20000 ,。\t\u200d\u00a0#", max_size=12), max_size=5),
+    st.booleans(),
+    st.booleans(),
+)
+def test_words_of_any_mixture_are_the_tokenizers_own(lines: list[str], lowercase: bool, chinese: bool) -> None:
+    flags = Flags(lowercase=lowercase, tokenize_chinese_chars=chinese)
+    expected = Counter(word for line in lines for word in WordPiece(SPECIALS, flags).words_of(line))
+    with WordCounts() as counts:
+        count_words([lines], flags, counts)
+        assert dict(counts.items()) == expected
 
 
 def test_size_and_least_frequency() -> None:
