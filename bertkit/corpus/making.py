@@ -25,6 +25,7 @@ from bertkit.corpus.wordpiece import WordPiece
 from bertkit.corpus.workers import Workers
 from bertkit.corpus.writer import StoreWriter, flush_folder, write_json
 from bertkit.errors import DataError
+from bertkit.notices import say
 
 POINT_EVERY = 32_000_000  # characters between two points to go on from
 POINT = "point.json"
@@ -81,6 +82,8 @@ def make(folder: Path, task: Task, *, keys: Callable[[], dict[str, Any]], name: 
         ResourceError: A worker died or hangs.
     """
     point = _read_point(folder, name)
+    if point.items:
+        say("build-goes-on", f"A build of this text was stopped; it goes on behind its first {point.documents:,} documents.")
     try:
         making = _Making(folder, task, point, name)
     except DataError:  # files shorter than the point says: the disk lost what it was told to keep

@@ -118,13 +118,17 @@ def test_a_killed_build_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         return real(self, batch)
 
     monkeypatch.setattr(Maker, "__call__", counted)
-    store, report = build(path, cache)
+    with collecting() as heard:
+        store, report = build(path, cache)
     assert not report.reused
     assert files_of(store.folder) == files_of(whole.folder)
     lines = read_lines(open_corpus([path]), CorpusSettings(), ReadReport())
     batches = len(list(cut_batches(lines, size=300)))
     assert batches > 30
-    assert len(calls) == batches if (where, after) == ("bertkit.corpus.gathering.Gatherer.add", 0) else len(calls) < batches - 5
+    anew = (where, after) == ("bertkit.corpus.gathering.Gatherer.add", 0)
+    whole_already = where == "bertkit.corpus.build.clear"
+    assert [n.kind for n in heard].count("build-goes-on") == (0 if anew or whole_already else 1)
+    assert len(calls) == batches if anew else len(calls) < batches - 5
     assert store.folder is not None
     assert [p.name for p in cache.iterdir()] == [store.folder.name]
     with pytest.raises(MissingError):
