@@ -356,7 +356,7 @@ def test_dirt_in_a_build(tmp_path: Path) -> None:  # C04
 @pytest.mark.slow
 def test_a_line_of_ten_megabytes(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_bytes(b"a b.\n\n" + b"the end. " * 1_150_000 + b"\n\nc d.\n")
+    path.write_bytes(b"a b.\n\n" + b"The end. " * 1_150_000 + b"\n\nc d.\n")
     store, report = build(path, tmp_path / "cache", workers=2)
     assert (store.documents, report.longest_line, report.sentences) == (3, 10_350_000, 1_150_002)
 

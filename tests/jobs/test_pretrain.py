@@ -177,7 +177,8 @@ def test_the_corpus_alone_is_enough(corpus: Path, tmp_path: Path, monkeypatch: p
         "39 documents",
         "validation: 1 documents (held out, chosen by hash)",
         "mini (new), 4 layers of 256",
-        "mlm+nsp, L = 128",
+        "Training: mlm+nsp, ",
+        "L = 128, batches of",
         "60 minutes",
         "into runs/wiki-mini",
     ):
