@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from bertkit.corpus.judgement import Counted, Judgement, level_of, percent
-from bertkit.corpus.survey import Script, Survey
+from bertkit.corpus.survey import Survey
+from bertkit.corpus.word_survey import Script
 
 UNKNOWN = (0.01, 0.1)  # a released vocabulary leaves 0.01 % (English) to 0.5 % (Chinese) of Wikipedia's tokens unknown
 SCRIPT_LETTERS, SCRIPT_UNKNOWN = 0.01, 0.05  # one letter in a hundred, with one word in twenty unknown: more than rare characters
-PIECES = 1.7  # a word: 1.1 to 1.2 with a vocabulary made for the text, 1.9 for English with the Chinese vocabulary
+# A word: 1.1 to 1.2 with a vocabulary made for the text, 1.9 for English with the Chinese vocabulary. Names in another script
+# (2 % of the letters of the Chinese Wikipedia are Latin) are cut into many pieces by any vocabulary.
+PIECES, PIECES_LETTERS = 1.7, 0.1
 
 
 def unknown_words(counted: Counted, survey: Survey | None) -> Judgement | None:
@@ -76,7 +79,7 @@ def many_pieces(counted: Counted, survey: Survey) -> Judgement | None:
     cut = [
         script
         for script in survey.scripts
-        if script.letters >= SCRIPT_LETTERS * letters and script.words >= 100 and script.pieces_a_word >= PIECES
+        if script.letters >= PIECES_LETTERS * letters and script.words >= 100 and script.pieces_a_word >= PIECES
     ]
     if not cut:
         return None

@@ -18,7 +18,7 @@ from bertkit.corpus.holding import is_being_made, is_held
 from bertkit.corpus.store_files import read_facts
 from bertkit.corpus.vocabulary import read_vocabulary
 from bertkit.errors import BertkitError, MissingError, ResourceError, UsageError, nearest
-from bertkit.jobs.building import stores_folder
+from bertkit.jobs.building import cache_folder, stores_folder
 from bertkit.jobs.console import Console
 from bertkit.jobs.layout import COLUMNS, cut
 from bertkit.jobs.outcome import Outcome
@@ -176,7 +176,9 @@ def _vocabulary(kept: Kept) -> str:
 def remove_stores(
     console: Console, *, names: Sequence[str] = (), older_than: str | None = None, everything: bool = False
 ) -> Outcome:
-    """Removes stores from the cache, and nothing else; those in use stay. A store that is wanted again is built again.
+    """Removes stores from the cache; those in use stay. A store that is wanted again is built again.
+
+    By age, or all of them, the vocabularies that corpus commands trained go with them.
 
     Args:
         console: Says what went.
@@ -201,6 +203,7 @@ def remove_stores(
     else:
         oldest = time.time() - (seconds(older_than) if older_than is not None else 0)
         chosen = [each for each in kept if everything or each.used < oldest]
+        _remove_vocabularies(oldest)
     busy = [each for each in chosen if each.in_use]
     if busy and names:
         raise ResourceError(
@@ -215,6 +218,13 @@ def remove_stores(
     if busy:
         console.say(f"Left, as they are in use: {', '.join(each.name for each in busy)}")
     return Outcome(extra={"removed": [each.as_dict() for each in removed], "bytes": freed, "left": [each.name for each in busy]})
+
+
+def _remove_vocabularies(oldest: float) -> None:
+    """Those that were trained for a corpus command, and are trained again where one is wanted."""
+    for folder in (cache_folder() / "vocabularies").glob("*"):
+        if folder.stat().st_mtime <= oldest:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_left_overs() -> None:

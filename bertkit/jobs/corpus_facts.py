@@ -18,6 +18,7 @@ from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.lengths import Lengths, document_lengths, sentence_lengths
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
+from bertkit.jobs.console import Console
 from bertkit.jobs.masked_text import Piece, pieces
 
 _READ = 1 << 20  # examples looked at in one go
@@ -75,7 +76,9 @@ class Facts:
     examples: tuple[Shown, ...]
 
 
-def facts_of(store: CorpusStore, wordpiece: WordPiece, lengths: Sequence[int], *, seed: int, examples: int, plans: Path) -> Facts:
+def facts_of(
+    store: CorpusStore, wordpiece: WordPiece, lengths: Sequence[int], *, seed: int, examples: int, plans: Path, console: Console
+) -> Facts:
     """Measures a store.
 
     Args:
@@ -85,13 +88,15 @@ def facts_of(store: CorpusStore, wordpiece: WordPiece, lengths: Sequence[int], *
         seed: Of the examples.
         examples: How many are shown.
         plans: A folder for the plans.
+        console: Shows the progress.
     """
     found = sentence_lengths(store, sorted({length - 3 for length in lengths}))
     epochs: list[Epoch] = []
     shown: tuple[Shown, ...] = ()
     for number, length in enumerate(lengths):
         source, pairs = _source(store, wordpiece, length, seed, max(1, examples), plans)
-        plan = source.plan(0)
+        with console.progress(f"Planning an epoch of L = {length}", safe=True) as update:
+            plan = source.plan(0, update)
         tokens = sum(
             int(plan.examples[name][start : start + _READ].sum(dtype=np.int64))
             for start in range(0, len(plan), _READ)

@@ -146,6 +146,7 @@ def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
             seed=settings.seed,
             examples=settings.examples,
             plans=Path(work) / "plans",
+            console=console,
         )
         seen = seen_in(store, wordpiece, settings.corpus, console, validation=settings.validation, against=settings.against)
     counted = _counted(store, facts, wordpiece, settings.corpus.documents)

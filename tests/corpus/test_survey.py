@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.corpus import survey
+from bertkit.corpus import word_survey
 from bertkit.corpus.documents import CorpusSettings, open_corpus
 from bertkit.corpus.frequent import FrequentTexts
 from bertkit.corpus.scripts import script_of
@@ -58,7 +58,7 @@ def test_unknown_words_and_scripts(tmp_path: Path) -> None:
 def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     rng = stream(1, "test")
     lines = ["".join(rng.choice(list("abc xд京\n"), 20)) for _ in range(200)]
-    monkeypatch.setattr(survey, "_BATCH", batch)
+    monkeypatch.setattr(word_survey, "_BATCH", batch)
     found = look(tmp_path, "\n".join(lines))
     whole = [line.strip() for line in "\n".join(lines).split("\n") if line.strip()]
     words = [word for line in whole for word in line.replace("京", " ").split()]
@@ -70,7 +70,7 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_of_very_many_unknown_words_a_part_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "_SAMPLE", 10)
+    monkeypatch.setattr(word_survey, "_SAMPLE", 10)
     found = look(tmp_path, "xyz a\n" * 100)
     assert found.unknown_sampled
     assert found.unknown_words == (

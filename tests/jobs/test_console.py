@@ -226,3 +226,31 @@ def test_a_signal_that_nobody_defers_stops_at_once_and_handlers_are_put_back() -
     assert caught.value.exit_code == 143
     assert signal.getsignal(signal.SIGTERM) is before
     Stop().check()
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_styles_are_for_terminals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    parts = [("a red word ", ""), ("here\x1b[0m", "red"), (" and more" * 12, "")]
+    pipe, terminal, plain = io.StringIO(), Terminal(), Terminal()
+    Console(stdout=pipe).styled(parts, first="- ", rest="  ")
+    Console(stdout=terminal).styled(parts, first="- ", rest="  ")
+    monkeypatch.setenv("NO_COLOR", "1")
+    Console(stdout=plain).styled(parts, first="- ", rest="  ")
+    lines = pipe.getvalue().split("\n")
+    assert [line[:2] for line in lines] == ["- ", "  ", ""]
+    assert all(len(line) <= 80 for line in lines)
+    assert "\x1b" not in pipe.getvalue()
+    assert "\x1b[31mhere\\x1b[0m\x1b[0m" in terminal.getvalue()
+    assert plain.getvalue() == pipe.getvalue()
+    quiet = io.StringIO()
+    Console(stdout=quiet, quiet=True).styled(parts)
+    Console(stdout=quiet, json=True).styled(parts)
+    assert quiet.getvalue() == ""

@@ -59,11 +59,17 @@ def test_a_store_is_built_once(bertkit: Bertkit) -> None:
     assert changed["output"] != first["output"]
 
 
-def test_without_a_vocabulary_one_is_trained_once(bertkit: Bertkit) -> None:
+def test_without_a_vocabulary_one_is_trained_once(bertkit: Bertkit, here: Path) -> None:
     first = bertkit("build", "a.txt", "--vocab-size", "150")
     assert first["vocabulary"]["size"] == 150
     again = bertkit("build", "a.txt", "--vocab-size", "150")
     assert (again["state"], again["output"]) == ("already finished", first["output"])
+    kept = here / "cache" / "vocabularies"
+    assert len(list(kept.iterdir())) == 1
+    bertkit("rm", "--older-than", "1h")
+    assert len(list(kept.iterdir())) == 1
+    bertkit("rm", "--all")
+    assert list(kept.iterdir()) == []
 
 
 def test_standard_input(bertkit: Bertkit, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:

@@ -276,3 +276,25 @@ def test_the_shards_of_a_text_are_one_corpus(inspect: Any, vocabulary: Path, cap
     assert [Path(store).name for store in shards["stores"]] == ["shard-1-of-2", "shard-2-of-2"]
     for same in ("sentence_lengths", "document_lengths", "unigram_cross_entropy", "unknown_share", "judgements"):
         assert shards[same] == whole[same]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "name", "argv", "kinds"),
+    [
+        ("enwiki", "bert-base-uncased", (), []),
+        ("zhwiki", "bert-base-chinese", ("--uncased",), []),
+        ("enwiki", "bert-base-chinese", ("--uncased",), ["many-pieces"]),
+        ("zhwiki", "bert-base-uncased", (), ["script-not-in-vocabulary"]),
+    ],
+)
+def test_wikipedia_is_clean_and_only_with_a_vocabulary_of_its_language(
+    inspect: Any, real_data: Path, text: str, name: str, argv: tuple[str, ...], kinds: list[str]
+) -> None:
+    told = inspect(
+        str(real_data / f"data/corpora/{text}-valid.txt"),
+        "--tokenizer",
+        str(real_data / f"data/vocab/{name}-vocab.txt"),
+        *argv,
+    )
+    assert [judgement["kind"] for judgement in told["judgements"]] == kinds
