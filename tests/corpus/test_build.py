@@ -103,6 +103,7 @@ LINES = st.text(st.sampled_from("ab. 中国。\x00\x0b\u200d\ud7ff"), max_size=1
     st.sampled_from(["blank", "line", "file"]),
     st.booleans(),
     st.booleans(),
+    st.integers(0, 30),
 )
 def test_any_text_is_what_its_plain_reading_is(
     tmp_path_factory: pytest.TempPathFactory,
@@ -111,14 +112,17 @@ def test_any_text_is_what_its_plain_reading_is(
     documents: str,
     dedup: bool,
     last_end: bool,
+    cut: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("text")
-    text = "".join(space + line + end * (1 + blank) for line, space, end, blank in lines)
-    path = folder / "text.txt"
-    path.write_bytes((text if last_end else text.rstrip("\r\n")).encode())
+    made = [space + line + end * (1 + blank) for line, space, end, blank in lines]
+    paths = [folder / "1.txt", folder / "2.txt"]  # the first one may end inside a document, the second one be empty
+    for path, some in zip(paths, (made[:cut], made[cut:]), strict=True):
+        text = "".join(some)
+        path.write_bytes((text if last_end else text.rstrip("\r\n")).encode())
     vocabulary = WordPiece([*SPECIALS, *"ab.中国。", "##a", "##b"], Flags(lowercase=True))
     rules = CorpusSettings(documents=documents, dedup="exact" if dedup else "none")  # type: ignore[arg-type]
-    read = list(read_documents(open_corpus([path]), rules, ReadReport()))
+    read = list(read_documents(open_corpus(paths), rules, ReadReport()))
     texts: list[list[str]] = []
     for document in ([line.strip() for line in document] for document in read):
         if not dedup or document not in texts:
@@ -128,7 +132,7 @@ def test_any_text_is_what_its_plain_reading_is(
         patch.setattr("os.fsync", lambda handle: None)
         finely(patch, batch, point=2 * batch)
         words = WordList({"中国": 1})
-        make = partial(build_store, open_corpus([path]), vocabulary, rules, cache=folder / "cache", words=words)
+        make = partial(build_store, open_corpus(paths), vocabulary, rules, cache=folder / "cache", words=words)
         if not plain.tokens:
             with pytest.raises(DataError, match="no document with a token"):
                 make()
