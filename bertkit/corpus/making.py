@@ -100,7 +100,6 @@ class _Making:
             folder.mkdir(parents=True)
         self.folder, self.task, self.point, self.name = folder, task, point, name
         self.reading = ReadReport()
-        self.far: tuple[int, int | None] = (0, task.corpus.bytes)
         self.counter = RepeatCounter(folder / _LINES, size=point.line_bytes)
         self.writer = StoreWriter(
             folder, task.wordpiece.size, words=task.segmenter is not None, tokens=point.tokens, documents=point.documents
@@ -112,7 +111,7 @@ class _Making:
     def run(self) -> None:
         """Reads to the end; what lies before the point is read again, which is a small part of the work, and not made again."""
         task, since, items = self.task, 0, self.point.items
-        lines = read_lines(task.corpus, task.settings, self.reading, self._progress)
+        lines = read_lines(task.corpus, task.settings, self.reading, task.progress)
         batches = (batch for batch in cut_batches(lines, shard=task.shard) if batch.items > self.point.items)
         with Workers(Maker(task.wordpiece, task.segmenter), task.workers, safe_point=self._safe_point) as workers:
             for made in workers.made(batches):
