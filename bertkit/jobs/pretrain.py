@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bertkit.batches.phases import Phase, phases_text
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.holding import held
-from bertkit.corpus.new_words import NewWords
-from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
-from bertkit.errors import DataError, SettingsError
+from bertkit.errors import DataError
 from bertkit.jobs.console import Console
 from bertkit.jobs.finetune import already_finished, describe, finished, write_model
 from bertkit.jobs.folder import RunFolder
-from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
 from bertkit.jobs.named_corpus import NamedCorpus
-from bertkit.jobs.new_words import new_words
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.pretraining_batches import phases_of, sizes, training_batches, validation_batches
+from bertkit.jobs.pretraining_model import PretrainingModel
 from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
 from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, corpus_sizes, input_sizes
-from bertkit.jobs.tokenizer import LEAST_FREQUENCY, trained_vocabulary, vocabulary_size
 from bertkit.jobs.training import Course
 from bertkit.jobs.training_job import Figures, TrainingJob, check_identity, resuming
-from bertkit.model.config import EncoderConfig
 from bertkit.notices import say
 from bertkit.settings.commands import PretrainSettings, run_name
 from bertkit.settings.compare import fill, with_values
 from bertkit.tasks.defaults import pretraining_defaults
-from bertkit.tasks.models import TaskModel, build_model, load_model
-from bertkit.tasks.new_words import with_new_words
-from bertkit.tasks.pretraining import unigram_bias
+from bertkit.tasks.models import TaskModel
 from bertkit.training.evaluation import evaluate_losses
 from bertkit.training.health import unigram_reference
 
@@ -74,21 +65,20 @@ class _Pretraining:
         self.console, self.machine, self.folder = console, machine, folder
         self.size = became_values(folder).get("model.size") or size
         self.checkpoint = resuming(folder, machine)
-        self.base = None
-        if settings.model.init_from is not None:
-            init_from = settings.model.init_from
-            self.base = machine.peers.main_only(lambda: model_folder(init_from))
-            config_of(self.base)  # before its tokenizer: a folder that is no model is said to be one
         machine.peers.main_only(lambda: segmenter_of(settings.corpus.words) is None)  # what is no list is told before any work
         if settings.corpus.words is not None and settings.masking.kind == "token":
             say("words-not-masked", "Chinese words are given, but masking is by token: --masking word or span takes them whole.")
         self.corpus = NamedCorpus.of(settings.inputs.corpus, settings.corpus)
-        self.wordpiece = machine.peers.main_only(lambda: self._tokenizer(settings))
-        self.new_words: NewWords | None = None
-        if (words := settings.model.add_words) is not None:
-            found = machine.peers.main_only(lambda: new_words(words, self.wordpiece, console))
-            self.new_words, self.wordpiece = found, found.wordpiece
-        self.config = self._config(settings)
+        self.start = PretrainingModel(
+            settings,
+            corpus=self.corpus,
+            size=self.size,
+            checkpoint=self.checkpoint,
+            console=console,
+            machine=machine,
+            folder=folder,
+        )
+        self.wordpiece, self.config = self.start.wordpiece, self.start.config
         self.settings = self._resolved(settings)
 
     def run(self) -> Outcome:
@@ -103,7 +93,7 @@ class _Pretraining:
         validation = validation_batches(self.settings, text, self.wordpiece, segments=self.config.type_vocab_size)
         phase, epoch = self._standing()
         self.machine.peers.main_only(lambda: self._draw(sources[phase], epoch))
-        model = self._model(frequencies)
+        model = self.start.build(frequencies)
         reference, tokens = self.machine.peers.main_only(lambda: _known(validation, frequencies))
         job = self._job(model, sources, validation, reference, tokens, text)
         if self.machine.peers.main:
@@ -132,71 +122,9 @@ class _Pretraining:
         with self.console.progress("Drawing the examples of an epoch", safe=True) as update:
             source.plan(epoch, lambda done, total: update(done, total) if time.monotonic() - began > PATIENCE else None)
 
-    def _tokenizer(self, settings: PretrainSettings) -> WordPiece:
-        """The one that is named, the model's that is gone on from, the run's own, the token stores', or a new one trained on
-        the text. Stores are read with the tokenizer that made them alone.
-        """
-        named = settings.tokenizer
-        wordpiece, where = self._given_tokenizer(settings)
-        if wordpiece is None and (wordpiece := self.corpus.tokenizer()) is not None:
-            if named.vocab_size is not None or (named.cased is not None and named.cased == wordpiece.lowercase):
-                raise SettingsError("A token store has its vocabulary: leave --vocab-size, --cased and --uncased out.")
-            return wordpiece
-        if wordpiece is not None:
-            self.corpus.must_agree(wordpiece, where)
-            return wordpiece
-        assert self.corpus.texts is not None
-        size = named.vocab_size or vocabulary_size(self.corpus.texts.text_bytes)
-        wordpiece, _ = trained_vocabulary(
-            self.corpus.texts,
-            settings.corpus,
-            self.console,
-            size=size,
-            cased=bool(named.cased),
-            folder=self.folder.path,
-            min_frequency=named.min_frequency or LEAST_FREQUENCY,
-        )
-        self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
-        wordpiece.save(self.folder.path, max_length=512)
-        return wordpiece
-
-    def _given_tokenizer(self, settings: PretrainSettings) -> tuple[WordPiece | None, str]:
-        """One that lies somewhere, and where."""
-        named = settings.tokenizer
-        if named.path is not None:
-            return load_wordpiece(Path(named.path), cased=named.cased), named.path
-        if self.base is not None:
-            return tokenizer_of(self.base, cased=named.cased), str(self.base)
-        if self.checkpoint is not None:  # verified, whatever has become of the run folder's own since
-            return load_wordpiece(self.checkpoint.path), str(self.checkpoint.path)
-        return None, ""
-
-    def _config(self, settings: PretrainSettings) -> EncoderConfig:
-        if self.base is not None:
-            config = config_of(self.base)
-            check_specials(self.wordpiece, pad_token_id=config.pad_token_id)
-            before = self.new_words.before if self.new_words else self.wordpiece
-            check_vocabulary(before, config, str(settings.tokenizer.path or self.base))
-            if self.new_words:
-                config = config.changed(vocab_size=max(config.vocab_size, self.wordpiece.size))
-        else:
-            check_specials(self.wordpiece)
-            positions = max(512, *(phase.max_length for phase in phases_of(settings)))
-            config = EncoderConfig.of_size(
-                self.size,
-                vocab_size=self.wordpiece.size,
-                pad_token_id=self.wordpiece.pad_id,
-                max_position_embeddings=positions,
-            )
-        if config.type_vocab_size == 1 and settings.examples.objective != "mlm":
-            say("one-segment", "The model has one segment (type_vocab_size 1): both texts of a pair are of segment 0.")
-        config = config.changed(**_dropout(settings))
-        _check_positions(phases_of(settings), config.max_position_embeddings, "phases" if settings.phases else "max_length")
-        return config
-
     def _resolved(self, settings: PretrainSettings) -> PretrainSettings:
         """Automatic values as they become."""
-        defaults = pretraining_defaults(self.config.hidden_size, going_on=self.base is not None)
+        defaults = pretraining_defaults(self.config.hidden_size, going_on=self.start.base is not None)
         late: dict[str, Any] = {
             "optimizer.learning_rate": defaults["learning_rate"],
             "batch.size": defaults["batch_size"],
@@ -206,30 +134,13 @@ class _Pretraining:
         budget = settings.budget
         if budget.steps is None and budget.epochs is None and budget.max_minutes is None:
             late["budget.max_minutes"] = DEFAULT_MINUTES
-        if self.base is None:
+        if self.start.base is None:
             late["model.size"] = self.size
         if settings.phases:
             late["examples.max_length"] = max(phase.max_length for phase in settings.phases)
         before = became_values(self.folder)
         late |= {key: before[key] for key in late if before.get(key) is not None}
         return with_values(fill(settings, late), {"device.precision": self.machine.precision})
-
-    def _model(self, frequencies: np.ndarray) -> TaskModel:
-        head = "pretraining" if self.settings.examples.pairs else "masked_lm"
-        seed, save_memory = self.settings.run.seed, self.settings.batch.save_memory
-        if self.checkpoint is not None:
-            return load_model(self.checkpoint.path, head, must_have_head=True, seed=seed, save_memory=save_memory)[0]
-        if self.base is not None:
-            changes = _dropout(self.settings)
-            model = load_model(self.base, head, seed=seed, save_memory=save_memory, changes=changes)[0]
-            if (words := self.new_words) is None:
-                return model
-            size = self.config.vocab_size
-            return with_new_words(model, words.ids, words.pieces, vocab_size=size, save_memory=save_memory)
-        model = build_model(head, self.config, seed=seed, save_memory=save_memory)
-        if self.settings.model.unigram_bias:
-            model.head.mlm.start_bias(unigram_bias(frequencies))  # type: ignore[union-attr, operator]
-        return model
 
     def _job(
         self,
@@ -287,7 +198,7 @@ class _Pretraining:
             f"validation: {text.validation.counts['documents']:,} documents ({held})."
         )
         say_(f"Vocabulary: {self.wordpiece.size:,} entries, {'uncased' if self.wordpiece.lowercase else 'cased'}.")
-        what = f"going on from {self.base}" if self.base is not None else f"{settings.model.size} (new)"
+        what = f"going on from {self.start.base}" if self.start.base is not None else f"{settings.model.size} (new)"
         say_(f"Model: {what}, {describe(self.config)}, {sum(p.numel() for p in model.parameters()):,} weights.")
         budget = settings.budget
         ends = [f"{budget.max_minutes:g} minutes"] if budget.max_minutes is not None else []
@@ -309,23 +220,6 @@ def _lengths(settings: PretrainSettings) -> str:
     of = "steps" if settings.budget.steps is not None or settings.budget.epochs is not None else "time"
     parts = [f"{100 * phase.share:.4g} % of the {of} with L = {phase.max_length} in batches of {size}" for phase, size in phases]
     return f"{', then '.join(parts)}, validation with L = {phases[-1][0].max_length}"
-
-
-def _check_positions(phases: Sequence[Phase], positions: int, name: str) -> None:
-    longest = max(phase.max_length for phase in phases)
-    if longest > positions:
-        flag = f"--phases with lengths up to {positions}" if name == "phases" else f"--max-length {positions} or less"
-        raise SettingsError(
-            f"The sequences are {longest} tokens long, but the model has {positions} positions.",
-            where=phases_text(phases) if name == "phases" else "examples.max_length",
-            hint=f"Use {flag}.",
-        )
-
-
-def _dropout(settings: PretrainSettings) -> dict[str, float]:
-    """Fields of the model's configuration, where a dropout of its own is asked for."""
-    share = settings.model.dropout
-    return {} if share is None else {"hidden_dropout_prob": share, "attention_probs_dropout_prob": share}
 
 
 def _known(validation: PretrainingSource, frequencies: np.ndarray) -> tuple[float, int]:
