@@ -77,6 +77,7 @@ class PretrainingModel:
         if (words := settings.model.add_words) is not None:
             found = peers.main_only(lambda: new_words(words, self.wordpiece, console))
             self.new_words, self.wordpiece = found, found.wordpiece
+            peers.main_only(lambda: corpus.must_agree(found.wordpiece, f"the model with the words of {words}"))
         self.config = self._config()
 
     def build(self, frequencies: np.ndarray) -> TaskModel:
@@ -112,7 +113,8 @@ class PretrainingModel:
                 raise SettingsError("A token store has its vocabulary: leave --vocab-size, --cased and --uncased out.")
             return wordpiece
         if wordpiece is not None:
-            self.corpus.must_agree(wordpiece, where)
+            if self.settings.model.add_words is None:
+                self.corpus.must_agree(wordpiece, where)
             return wordpiece
         assert self.corpus.texts is not None
         size = named.vocab_size or vocabulary_size(self.corpus.texts.text_bytes)

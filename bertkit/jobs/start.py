@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertkit.corpus.documents import CorpusSettings, open_corpus
 from bertkit.corpus.hub import PREFIX
+from bertkit.corpus.joined import store_folders
 from bertkit.errors import BertkitError, FolderError, ResourceError, Stopped
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder, claim
@@ -114,7 +115,10 @@ def corpus_sizes(paths: Iterable[str], settings: CorpusSettings) -> dict[str, in
     sizes = {}
     for path in paths:
         try:
-            size = None if path == "-" or path.startswith(PREFIX) else open_corpus([path], settings).bytes
+            if stores := store_folders(Path(path)):
+                size: int | None = sum(file.stat().st_size for store in stores for file in store.glob("*.bin"))
+            else:
+                size = None if path == "-" or path.startswith(PREFIX) else open_corpus([path], settings).bytes
         except BertkitError:  # it is said in its place, where the run needs it
             continue
         if size is not None:

@@ -81,6 +81,18 @@ def test_going_on_with_it_and_finding_it_finished(tiny: Path, corpus: Path, word
     assert (changed.code, "words.txt has changed" in changed.err) == (2, True)
 
 
+def test_a_token_store_that_knows_the_words(tiny: Path, corpus: Path, words: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done(*flags(tiny, corpus, words, run, "--steps", "1"))
+    for tokenizer, code in ((tiny, 2), (run, 0)):
+        store = tmp_path / f"store-{code}"
+        done("corpus", "build", str(corpus), "--tokenizer", str(tokenizer), "-o", str(store), "-q")
+        found = call(*flags(tiny, store, words, tmp_path / f"from-{code}", "--steps", "1", "--json"))
+        assert found.code == code
+        assert "text files are read" not in found.err
+    assert same_bits(tmp_path / "from-0", run)
+
+
 def test_what_is_refused(tiny: Path, corpus: Path, words: Path, tmp_path: Path) -> None:
     argv = flags(tiny, corpus, words, tmp_path / "run", "--steps", "1", "--json")
     words.write_text("meta-class\n")
