@@ -14,7 +14,7 @@ Texts = Annotated[list[str] | None, typer.Argument(metavar="A [B]", help="One te
 Tokenizer = Annotated[
     str | None,
     flags.flag(
-        "--tokenizer", help="A vocab.txt or a model folder; does without a model.", panel="Data and model", metavar="PATH"
+        "--tokenizer", help="A vocab.txt or a model folder: enough for all but guesses.", panel="Data and model", metavar="PATH"
     ),
 ]
 Top = Annotated[int | None, flags.flag("--top", help="Likeliest words for each place (5).", panel="Data and model", metavar="N")]
