@@ -6,8 +6,6 @@ again; batches are a pure function of text, vocabulary, settings, seed, epoch an
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,21 +16,11 @@ from bertkit.batches.collator import PretrainingBatch
 from bertkit.batches.phases import PhasedSource
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.corpus.holding import held
-from bertkit.corpus.new_words import read_new_words
-from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
-from bertkit.errors import DataError, UsageError
+from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.console import Console
-from bertkit.jobs.models import config_of, model_folder
-from bertkit.jobs.named_corpus import NamedCorpus
-from bertkit.jobs.places import STATE, read_state
-from bertkit.jobs.pretraining_batches import phases_of, training_batches
-from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
+from bertkit.jobs.pretrained_run import PretrainedRun
+from bertkit.jobs.pretraining_batches import phases_of
 from bertkit.jobs.run_steps import Place, Track, place_of
-from bertkit.jobs.start import CHECKPOINTS, corpus_sizes, input_sizes
-from bertkit.settings.commands import PretrainSettings
-from bertkit.settings.layers import nest
-from bertkit.training.budget import Budget
-from bertkit.training.checkpoint import Checkpoint, newest_verified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,88 +94,14 @@ def replay(folder: Path, step: int, console: Console) -> tuple[Replay, WordPiece
         DataError: The text or the vocabulary is not what the run began with (exit 3).
         MissingError: The text is not there (exit 4).
     """
-    state = read_state(folder)
-    if state is None or state.get("command_name") != "pretrain":
-        what = f"a run of `bertkit {state.get('command_name')}`" if state else "no run"
-        raise UsageError(f"This is {what}, and `bertkit pretrain` alone has steps that can be shown.", where=str(folder))
-    if not state.get("resolved"):
-        raise UsageError("This run has not begun yet.", where=str(folder / STATE), hint="Start it first.")
-    settings = PretrainSettings.model_validate_json(json.dumps(nest(state["resolved"])))
-    checkpoint, _ = newest_verified(folder / CHECKPOINTS)
-    identity = dict(state.get("identity") or (checkpoint.extra.get("identity", {}) if checkpoint else {}))
-    wordpiece = _vocabulary(folder, settings, checkpoint)
-    if identity.get("tokenizer") not in (None, wordpiece.fingerprint):
-        raise DataError("The vocabulary is not the one that the run began with.", where=str(folder))
-    text = _text(folder, settings, state, identity, wordpiece, console)
-    whole = settings.model_copy(update={"batch": settings.batch.model_copy(update={"micro_tokens": None})})
+    run = PretrainedRun(folder)
+    text = run.text(console)
     with held(text.store.folders):
-        sources = training_batches(whole, text, wordpiece, segments=_segments(folder, settings, checkpoint))
-        place = _place(folder, step, state.get("planned_steps"), settings, sources)
-        return _replayed(step, place, sources[place.phase], wordpiece), wordpiece
-
-
-def _vocabulary(folder: Path, settings: PretrainSettings, checkpoint: Checkpoint | None) -> WordPiece:
-    if (folder / "vocab.txt").is_file():
-        return load_wordpiece(folder)
-    if checkpoint is not None:
-        return load_wordpiece(checkpoint.path)
-    base, words = settings.tokenizer.path, settings.model.add_words
-    if base is None and settings.model.init_from is None:
-        return NamedCorpus.of(settings.inputs.corpus, settings.corpus).tokenizer() or load_wordpiece(folder)
-    wordpiece = load_wordpiece(Path(base or model_folder(str(settings.model.init_from))), cased=settings.tokenizer.cased)
-    return wordpiece if words is None else read_new_words(Path(words), wordpiece).wordpiece
-
-
-def _segments(folder: Path, settings: PretrainSettings, checkpoint: Checkpoint | None) -> int:
-    """The model's ``type_vocab_size``."""
-    if (folder / "config.json").is_file():
-        return config_of(folder).type_vocab_size
-    if checkpoint is not None:
-        return config_of(checkpoint.path).type_vocab_size
-    return config_of(model_folder(settings.model.init_from)).type_vocab_size if settings.model.init_from else 2
-
-
-def _text(
-    folder: Path,
-    settings: PretrainSettings,
-    state: dict[str, Any],
-    identity: dict[str, str],
-    wordpiece: WordPiece,
-    console: Console,
-) -> PretrainingText:
-    """The text of the run.
-
-    Raises:
-        DataError: It has changed since the run began.
-    """
-    before, words = state.get("input_bytes") or {}, settings.corpus.words
-    now = corpus_sizes(settings.inputs.corpus, settings.corpus) | input_sizes((words,))
-    resized = [path for path, size in now.items() if before.get(path, size) != size]
-    if resized:  # known at once, without a store of the new text
-        raise _changed(resized, folder)
-    text = pretraining_text(settings, NamedCorpus.of(settings.inputs.corpus, settings.corpus), wordpiece, console)
-    if identity.get("text") not in (None, text.fingerprint):
-        raise _changed((*settings.inputs.corpus, *([words] if words else [])), folder)
-    return text
-
-
-def _changed(paths: Sequence[str], folder: Path) -> DataError:
-    return DataError(
-        f"{' or '.join(paths)} has changed since this run began, so its batches cannot be made again.",
-        where=str(folder),
-        hint="Put the old text back.",
-    )
-
-
-def _place(
-    folder: Path, step: int, planned: int | None, settings: PretrainSettings, sources: Sequence[PretrainingSource]
-) -> Place:
-    track = Track.of(folder)
-    wanted = settings.budget
-    steps, epochs = (wanted.steps, wanted.epochs) if planned is None else (planned, None)
-    budget = Budget.of(steps=steps, epochs=epochs, minutes=wanted.max_minutes, epoch_steps=sources[0].steps)
-    ends = budget.parts([phase.share for phase in phases_of(settings)])
-    return place_of(step, track, PhasedSource(sources, track.began), budget, ends)
+        sources = run.batches(text)
+        budget, track = run.budget(sources), Track.of(folder)
+        ends = budget.parts([phase.share for phase in phases_of(run.settings)])
+        place = place_of(step, track, PhasedSource(sources, track.began), budget, ends)
+        return _replayed(step, place, sources[place.phase], run.wordpiece), run.wordpiece
 
 
 def _replayed(step: int, place: Place, source: PretrainingSource, wordpiece: WordPiece) -> Replay:
