@@ -67,8 +67,10 @@ def _call(session: Session) -> int:
     from bertkit.cli.app import app
 
     arguments = normalised(session.argv)
-    if not arguments or arguments == ["--json"]:
-        arguments = ["--help"]
+    words = [argument for argument in arguments if argument != "--json"]
+    groups = [group.name for group in app.registered_groups]
+    if not words or (len(words) == 1 and words[0] in groups):
+        arguments = [*words, "--help"]
     # Under --json help and version go to stderr: stdout has the object alone.
     with contextlib.redirect_stdout(session.stderr) if session.json else contextlib.nullcontext():
         result = app(args=arguments, prog_name="bertkit", standalone_mode=False)

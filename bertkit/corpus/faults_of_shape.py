@@ -15,7 +15,10 @@ FEW_LINES = 20  # below, shares of lines say nothing
 
 def boundaries(counted: Counted, survey: Survey | None) -> Judgement | None:
     """One document, one that holds most of the text, or files without a blank line."""
-    how = "Part documents by blank lines, or say what parts them: --documents line|file. Without documents: --objective mlm."
+    how = (
+        "Part documents by blank lines. Where each line is one: `bertkit pretrain --corpus FILE --documents line`; without "
+        "documents: `bertkit pretrain --corpus FILE --objective mlm`."
+    )
     if counted.documents < 2:
         message = "The text is a single document, so no wrong second sentence can be drawn for next sentence prediction."
         return Judgement(kind="no-document-boundaries", level="error", message=message, hint=how, figures={"documents": 1})

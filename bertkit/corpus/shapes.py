@@ -11,6 +11,10 @@ _MARKUP = re.compile(rf"</?(?:{_TAGS})\b[^<>]*>|&(?:nbsp|amp|lt|gt|quot|#\d+);|\
 _MISREAD = re.compile("[ÃÂÅÄ][\u0080-\u00bf]|â€|ï¿½|\ufffd")
 
 
+def _around(line: str, found: re.Match[str]) -> str:
+    return line[max(0, found.start() - 20) : found.end() + 60]
+
+
 @dataclass(slots=True)
 class Shapes:
     """Counts over the lines of a corpus.
@@ -21,7 +25,7 @@ class Shapes:
         misread: Lines with characters that a wrong encoding leaves.
         joins: Neighbouring lines of one document.
         broken: Those where a sentence goes on: the first ends in a letter or a comma, the second begins with a small letter.
-        examples: The first line of each kind, cut to 100 characters.
+        examples: The first place of each kind, with some characters around it.
     """
 
     lines: int = 0
@@ -35,12 +39,12 @@ class Shapes:
     def add(self, line: str) -> None:
         """The next line, without spaces around it."""
         self.lines += 1
-        if _MARKUP.search(line):
+        if found := _MARKUP.search(line):
             self.markup += 1
-            self.examples.setdefault("markup", line[:100])
-        if not line.isascii() and _MISREAD.search(line):
+            self.examples.setdefault("markup", _around(line, found))
+        if not line.isascii() and (found := _MISREAD.search(line)):
             self.misread += 1
-            self.examples.setdefault("misread", line[:100])
+            self.examples.setdefault("misread", _around(line, found))
         if self._last:
             self.joins += 1
             if line[0].islower() and (self._last[-1].isalpha() or self._last[-1] == ","):

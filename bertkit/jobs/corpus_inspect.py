@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bertkit.corpus.documents import open_corpus
 from bertkit.corpus.holding import held
 from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.judgement import Counted, Judgement
@@ -27,6 +28,7 @@ from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.places import STATE
 from bertkit.jobs.pretraining_batches import phases_of
+from bertkit.labelled.texts import evaluation_files
 from bertkit.notices import hushed, say
 from bertkit.settings.commands import PretrainSettings
 from bertkit.settings.resolve import resolve
@@ -127,6 +129,10 @@ def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
 
 
 def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
+    for path in settings.against:  # before any work
+        evaluation_files(Path(path))
+    if settings.validation:
+        open_corpus(settings.validation, settings.corpus)
     named = NamedCorpus.of(_folders(settings.paths), settings.corpus)
     wordpiece = _vocabulary(named, settings, console)
     named.must_agree(wordpiece, settings.tokenizer.path or "--tokenizer")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bertkit.corpus.judgement import Judgement, percent
 from bertkit.corpus.lengths import Lengths
 from bertkit.corpus.overlap import LEAST
-from bertkit.jobs.console import Console
+from bertkit.jobs.console import Console, clean
 from bertkit.jobs.corpus_judgement import Seen, seen_rows, short_name
 from bertkit.jobs.layout import beside, cut, histogram, page_width, shows_blocks
 from bertkit.jobs.masked_text import LEGEND, styled
@@ -25,7 +25,7 @@ def print_page(found: Inspection, console: Console) -> None:
     """Prints it on stdout."""
     width = page_width(console.stdout)
     casing = "uncased" if found.wordpiece.lowercase else "cased"
-    console.styled([(cut(found.name, width - 30), "bold"), (f"  vocabulary of {found.wordpiece.size:,}, {casing}", "")])
+    console.styled([(cut(clean(found.name), width - 30), "bold"), (f"  vocabulary of {found.wordpiece.size:,}, {casing}", "")])
     console.result()
     _figures(found, console, width)
     console.result()
@@ -62,7 +62,7 @@ def _figures(found: Inspection, console: Console, width: int) -> None:
 def _words(found: Inspection) -> str:
     if found.survey is None or not found.survey.unknown_words:
         return ""
-    words = ", ".join(f"{cut(word, 20)} {count:,}" for word, count in found.survey.unknown_words[:8])
+    words = ", ".join(f"{cut(clean(word), 20)} {count:,}" for word, count in found.survey.unknown_words[:8])
     return (": of a part, " if found.survey.unknown_sampled else ": ") + words
 
 
@@ -128,5 +128,5 @@ def _judgement(judgement: Judgement, console: Console) -> None:
     console.styled([(f"{level}: ", _LEVELS[judgement.level]), (judgement.message, "")], rest=_INDENT)
     width = page_width(console.stdout) - 2 * len(_INDENT)
     for example in judgement.figures.get("examples", [])[:3]:
-        console.styled([(cut(_example(example), width), "dim")], first=_INDENT * 2)
+        console.styled([(cut(clean(_example(example)), width), "dim")], first=_INDENT * 2)
     console.styled([(judgement.hint, "")], first=_INDENT, rest=_INDENT)

@@ -107,6 +107,9 @@ def test_help_lists_the_commands_and_about_twenty_flags_of_their_own(here: Path,
     for name in ("quickstart", "pretrain", "finetune", "eval", "predict", "fill-mask", "explain", "corpus", "tokenizer", "tasks"):
         assert f" {name} " in out
     assert call(capsys)[1] == out  # the bare name helps, too
+    for group in ("corpus", "tokenizer", "recipes"):
+        code, told, _ = call(capsys, group)
+        assert (code, told) == (0, call(capsys, group, "--help")[1])
     assert call(capsys, "--version")[1] == f"bertkit {__version__}\n"
 
 

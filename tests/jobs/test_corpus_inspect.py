@@ -192,6 +192,13 @@ def test_rows_of_a_tasks_files_in_the_text(inspect: Any) -> None:
     assert inspect("text.txt", "--against", "task/train.tsv")["judgements"][0]["level"] == "error"
 
 
+def test_other_texts_that_are_not_there_are_said_before_any_work(inspect: Any, here: Path) -> None:
+    Path("text.txt").write_text(text_of(prose()))
+    for flag in ("--against", "--valid"):
+        assert inspect("text.txt", flag, "nowhere", code=4)["error"]["where"] == "nowhere"
+    assert not (here / "cache").exists()
+
+
 def test_strict_is_exit_3_and_tells_all_the_same(inspect: Any) -> None:
     Path("text.txt").write_text(text_of(all_copied(prose())))
     told = inspect("text.txt", "--strict", code=3)
