@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,12 +69,21 @@ class Gatherer:
         seen: Documents that the store holds already.
         dedup: Documents whose text stood before are left out.
         state: What :meth:`state` gave when the writer stood where it stands.
+        going_back: Told to how many tokens, before the writer goes back: where a document of several batches is left out.
     """
 
     def __init__(
-        self, writer: StoreWriter, counter: RepeatCounter, seen: Seen, *, dedup: bool, state: dict[str, Any] | None = None
+        self,
+        writer: StoreWriter,
+        counter: RepeatCounter,
+        seen: Seen,
+        *,
+        dedup: bool,
+        state: dict[str, Any] | None = None,
+        going_back: Callable[[int], None] = lambda tokens: None,
     ) -> None:
         self._writer, self._counter, self._seen, self._dedup = writer, counter, seen, dedup
+        self._going_back = going_back
         self.counts = Counts(**state["counts"]) if state else Counts()
         self._open = _Open(**state["open"]) if state else _Open()
 
@@ -122,6 +132,7 @@ class Gatherer:
 
     def _write(self, made: Made, kept: Bools, hashes: NDArray[np.uint64]) -> None:
         if len(kept) and not kept[0] and self._open.tokens:
+            self._going_back(self._open.start)
             self._writer.rewind(self._open.start, self._writer.documents)
         stays = np.append(kept, True)
         base = self._writer.tokens

@@ -100,24 +100,25 @@ class _Making:
             folder.mkdir(parents=True)
         self.folder, self.task, self.point, self.name = folder, task, point, name
         self.reading = ReadReport()
+        self.undone = False
         self.counter = RepeatCounter(folder / _LINES, size=point.line_bytes)
         self.writer = StoreWriter(
             folder, task.wordpiece.size, words=task.segmenter is not None, tokens=point.tokens, documents=point.documents
         )
         seen = _seen(folder / DOCUMENT_HASHES, point.documents)
         dedup = task.settings.dedup == "exact"
-        self.gatherer = Gatherer(self.writer, self.counter, seen, dedup=dedup, state=point.state)
+        self.gatherer = Gatherer(self.writer, self.counter, seen, dedup=dedup, state=point.state, going_back=self._going_back)
 
     def run(self) -> None:
         """Reads to the end; what lies before the point is read again, which is a small part of the work, and not made again."""
-        task, since, items = self.task, 0, self.point.items
+        task, since, items, behind = self.task, 0, self.point.items, self.point.items
         lines = read_lines(task.corpus, task.settings, self.reading, task.progress)
-        batches = (batch for batch in cut_batches(lines, shard=task.shard) if batch.items > self.point.items)
+        batches = (batch for batch in cut_batches(lines, shard=task.shard) if batch.items > behind)
         with Workers(Maker(task.wordpiece, task.segmenter), task.workers, safe_point=self._safe_point) as workers:
             for made in workers.made(batches):
                 self.gatherer.add(made)
                 since, items = since + made.characters, made.items
-                if since >= POINT_EVERY:
+                if since >= POINT_EVERY or self.undone:
                     since = 0
                     self._note(items)
         if not self.writer.documents and task.shard is None:
@@ -146,6 +147,13 @@ class _Making:
         )
         write_json(self.folder / POINT, {"name": self.name, "point": asdict(self.point)})
         flush_folder(self.folder)
+        self.undone = False
+
+    def _going_back(self, tokens: int) -> None:
+        """A document that stood before is taken out of the files again. A point inside it still holds, since whoever goes on
+        from it comes to the document's end and takes it out too, but only as long as the files reach as far as it says.
+        """
+        self.undone = self.undone or tokens < self.point.tokens  # the next point is noted at once
 
     def _safe_point(self) -> None:
         if self.task.progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,11 +15,13 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from bertkit.corpus.build import build_store
 from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_lines
+from bertkit.corpus.gathering import Gatherer
 from bertkit.corpus.lines import read_spans
 from bertkit.corpus.lock import only_one
 from bertkit.corpus.passes import Batch, Made, Maker, cut_batches
@@ -27,6 +30,7 @@ from bertkit.corpus.store import TokenStore
 from bertkit.corpus.vocabulary import SPECIALS, Flags
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.corpus.workers import _START, Workers
+from bertkit.corpus.writer import StoreWriter
 from bertkit.errors import MissingError, ResourceError, Stopped
 from bertkit.notices import collecting
 
@@ -172,6 +176,48 @@ def stopped_build(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, work
         with pytest.raises(Stopped):
             build(path, cache, progress=progress, workers=workers)
     assert len(list(cache.iterdir())) == 1
+
+
+@mock.patch("os.fsync", mock.Mock(return_value=None))
+def test_a_build_stopped_anywhere_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a batch, or when a giant document that stood before has just been taken out of the files again."""
+    path = tmp_path / "text.txt"
+    giants = ["\n".join(f"{letter * (n % 6 + 1)} b. c" for n in range(120)) for letter in "defg"]
+    sparse = "\n".join("h         i" for _ in range(20))  # few tokens, so that what follows soon reaches behind the point again
+    dense = ["\n".join(letter * 50 for _ in range(9)) for letter in "jkl"]
+    texts = [sparse, dense[0], *giants[:2], "x.\ny", giants[0], sparse, dense[1], *giants[2:], giants[1], sparse, dense[2]]
+    path.write_text("\n\n".join([*texts, giants[3], "z"]), "utf-8")
+    monkeypatch.setattr("bertkit.corpus.making.cut_batches", partial(cut_batches, size=100))
+    monkeypatch.setattr("bertkit.corpus.making.POINT_EVERY", 50)
+    whole, report = build(path, tmp_path / "whole")
+    assert report.duplicate_documents == 5
+    batches = len(list(cut_batches(read_lines(open_corpus([path]), CorpusSettings(), ReadReport()), size=100)))
+    assert batches > 30
+    real_add, real_rewind = Gatherer.add, StoreWriter.rewind
+    for stop in range(1, batches, 3):
+        left = [stop]
+
+        def add(self: Gatherer, made: Made) -> None:
+            real_add(self, made)
+            left[0] -= 1  # noqa: B023
+            if not left[0]:  # noqa: B023
+                raise KeyboardInterrupt
+
+        def rewind(self: StoreWriter, tokens: int, documents: int) -> None:
+            real_rewind(self, tokens, documents)
+            if left[0] == 1 and self.tokens:  # noqa: B023
+                raise KeyboardInterrupt
+
+        for name, dying in (("gathering.Gatherer.add", add), ("writer.StoreWriter.rewind", rewind)):
+            left[0] = stop
+            cache = tmp_path / f"{stop} {name}"
+            with monkeypatch.context() as patch:
+                patch.setattr("bertkit.corpus.gathering.Gatherer.add", add)
+                patch.setattr(f"bertkit.corpus.{name}", dying)
+                with pytest.raises(KeyboardInterrupt):
+                    build(path, cache)
+            assert files_of(build(path, cache)[0].folder) == files_of(whole.folder), (stop, name)
+            shutil.rmtree(cache)
 
 
 def test_the_second_of_two_builds_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

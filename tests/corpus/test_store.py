@@ -137,7 +137,7 @@ def test_id_type() -> None:
 Drawn = st.lists(st.lists(st.lists(st.integers(5, 9), min_size=1, max_size=12), min_size=1, max_size=5), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(Drawn, st.lists(st.booleans(), min_size=400, max_size=400), st.randoms(use_true_random=False))
 def test_bits_say_what_lists_say(documents: list[list[list[int]]], words: list[bool], rng: random.Random) -> None:
     sentences = [sentence for document in documents for sentence in document]
@@ -171,7 +171,7 @@ def test_bits_say_what_lists_say(documents: list[list[list[int]]], words: list[b
     assert (everything.fingerprint != store.fingerprint, ends(everything)) == (True, ends(store))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(
     st.lists(st.integers(1, 20), min_size=1, max_size=8), st.integers(0, 200), st.booleans(), st.randoms(use_true_random=False)
 )
