@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from bertkit.corpus.characters import HAN, PLAIN, SOLO, Characters
-from bertkit.corpus.letter_runs import LetterRuns
+from bertkit.corpus.characters import HAN, PLAIN, PLANE, SOLO, Characters
+from bertkit.corpus.letter_runs import BEHIND, LetterRuns, Window
 from bertkit.corpus.pieces import Ids
 from bertkit.corpus.vocabulary import Flags
 
@@ -56,7 +56,7 @@ class BulkEncoder:
     ) -> None:
         self._window = window
         self._characters = Characters(ids, unk_id, flags)
-        self._runs = LetterRuns(tokenizer, ids, size, self._characters, window)
+        self._runs = LetterRuns(tokenizer, ids, size, window)
 
     def encode(self, texts: Sequence[str], *, chinese: bool) -> Encoded:
         """The ids of ``texts``; see :class:`Encoded`."""
@@ -66,13 +66,12 @@ class BulkEncoder:
         parts: list[Ids] = []
         marks: list[NDArray[np.bool_]] = []
         tokens = done = 0
-        for start, codes, kinds in self._windows(text):
-            window = text[start : start + len(codes)]
-            begins, ids, token_ends = self._encode_window(window, codes, kinds)
+        for start, window in self._windows(text):
+            begins, ids, token_ends = self._encode_window(window)
             parts.append(ids)
             if chinese:
-                marks.append(self._chinese(codes, kinds, begins, token_ends))
-            last = int(np.searchsorted(borders, start + len(codes), side="right"))
+                marks.append(self._chinese(window, begins, token_ends))
+            last = int(np.searchsorted(borders, start + len(window.text), side="right"))
             before = np.searchsorted(begins, borders[done:last] - start)
             ends[done:last] = tokens + np.concatenate([[0], token_ends])[before]
             tokens, done = tokens + len(ids), last
@@ -84,54 +83,59 @@ class BulkEncoder:
             chinese=np.concatenate([none.astype(np.bool_), *marks]) if chinese else None,
         )
 
-    def _windows(self, text: str) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.uint8]]]:
-        """Parts of the text: where each begins, its code points and their kinds. None ends within a run."""
+    def _windows(self, text: str) -> Iterator[tuple[int, Window]]:
+        """Parts of the text, and where each begins. None ends within a run."""
         start, size = 0, self._window
         while start < len(text):
-            some = text[start : start + size]
-            codes: NDArray[np.integer] = (
-                np.frombuffer(some.encode("ascii"), dtype=np.uint8)
-                if some.isascii()
-                else np.frombuffer(some.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
-            )
-            kinds = self._characters.kinds.take(codes, mode="clip")
+            window = self._judged(text[start : start + size])
             whole, huge = start + size >= len(text), size > self._window
             if huge or not whole:
-                apart = np.flatnonzero(kinds <= SOLO)
-                if not len(apart) and not whole:  # a run of more than a window: it is taken alone
-                    size *= 2
-                    continue
-                if len(apart):
-                    cut = int(apart[0 if huge else -1]) + 1
-                    codes, kinds = codes[:cut], kinds[:cut]
-            yield start, codes, kinds
-            start, size = start + len(codes), self._window
+                apart = window.kinds <= SOLO
+                if not apart.any():
+                    if not whole:  # a run of more than a window: it is taken alone
+                        size *= 2
+                        continue
+                else:
+                    cut = int(apart.argmax()) + 1 if huge else len(apart) - int(apart[::-1].argmax())
+                    window = _cut(window, cut)
+            yield start, window
+            start, size = start + len(window.text), self._window
 
-    def _encode_window(
-        self, text: str, codes: NDArray[np.integer], kinds: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int64], Ids, NDArray[np.int64]]:
+    def _judged(self, text: str) -> Window:
+        codes: NDArray[np.integer]
+        if text.isascii():
+            codes = known = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
+        else:
+            codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
+            known = np.minimum(codes, PLANE - 1)
+        facts = self._characters.facts.take(known, mode="wrap")  # none has to wrap: it is the fastest mode
+        letters = np.zeros(len(text) + BEHIND, dtype=np.uint8)
+        letters[: len(text)] = facts >> 8
+        return Window(text=text, codes=codes, kinds=facts.astype(np.uint8), letters=letters)
+
+    def _encode_window(self, window: Window) -> tuple[NDArray[np.int64], Ids, NDArray[np.int64]]:
         """Where each run or character on its own begins, the ids of all of them, and the count of ids up to the end of each."""
-        run = kinds >= PLAIN
+        run = window.kinds >= PLAIN
         first, last = run.copy(), run.copy()
         first[1:] &= ~run[:-1]
         last[:-1] &= ~run[1:]
-        begins = np.flatnonzero(first | (kinds == SOLO))
+        begins = np.flatnonzero(first | (window.kinds == SOLO))
         runs = first[begins]
         places = np.empty(len(begins), dtype=np.int32)
-        places[~runs] = 2 * self._characters.ids[codes[begins[~runs]]]
-        places[runs], remembered = self._runs.find(text, codes, kinds, begins[runs], np.flatnonzero(last) + 1)
+        places[~runs] = 2 * self._characters.ids[window.codes[begins[~runs]]]
+        places[runs], remembered = self._runs.find(window, begins[runs], np.flatnonzero(last) + 1)
         ids, counts = self._runs.take(places)
         self._runs.cut(remembered)
         return begins, ids, np.cumsum(counts, dtype=np.int64)
 
-    def _chinese(
-        self,
-        codes: NDArray[np.integer],
-        kinds: NDArray[np.uint8],
-        begins: NDArray[np.int64],
-        token_ends: NDArray[np.int64],
-    ) -> NDArray[np.bool_]:
+    def _chinese(self, window: Window, begins: NDArray[np.int64], token_ends: NDArray[np.int64]) -> NDArray[np.bool_]:
         marks = np.zeros(int(token_ends[-1]) if len(token_ends) else 0, dtype=np.bool_)
-        at = codes[begins]
-        marks[token_ends[(kinds[begins] == SOLO) & (at >= HAN.start) & (at < HAN.stop)] - 1] = True
+        codes = window.codes[begins]
+        marks[token_ends[(window.kinds[begins] == SOLO) & (codes >= HAN.start) & (codes < HAN.stop)] - 1] = True
         return marks
+
+
+def _cut(window: Window, length: int) -> Window:
+    letters = window.letters[: length + BEHIND].copy()
+    letters[length:] = 0
+    return Window(text=window.text[:length], codes=window.codes[:length], kinds=window.kinds[:length], letters=letters)

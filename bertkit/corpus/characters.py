@@ -29,24 +29,21 @@ class Characters:
     """Facts by code point, up to U+FFFF; whatever lies behind is as the last: ``OTHER``.
 
     Attributes:
-        kinds: ``[65536]`` uint8.
+        facts: ``[65536]`` uint16: the kind; for a ``PLAIN``, times 256 the letter in the case that the vocabulary has it in.
         ids: ``[65536]`` int32: the id of a ``SOLO``.
-        folded: ``[65536]`` uint8: a ``PLAIN`` in the case that the vocabulary has it in.
     """
 
     def __init__(self, ids: Mapping[str, int], unk_id: int, flags: Flags) -> None:
-        self.kinds = np.full(PLANE, OTHER, dtype=np.uint8)
+        self.facts = np.full(PLANE, OTHER, dtype=np.uint16)
         self.ids = np.full(PLANE, unk_id, dtype=np.int32)
-        self.folded = np.zeros(PLANE, dtype=np.uint8)
         printable = [chr(code) for code in range(0x21, 0x7F)]
         letters = [c for c in printable if c.isalnum()]
-        self.kinds[_codes(letters)] = PLAIN
-        self.folded[_codes(letters)] = _codes([c.lower() if flags.lowercase else c for c in letters])
-        self.kinds[_codes(SPACES)] = SPACE
+        self.facts[_codes(letters)] = PLAIN + 256 * _codes(c.lower() if flags.lowercase else c for c in letters)
+        self.facts[_codes(SPACES)] = SPACE
         alone = [c for c in printable if not c.isalnum()] + list(MARKS)
         if flags.tokenize_chinese_chars:
             alone += map(chr, HAN)
-        self.kinds[_codes(alone)] = SOLO
+        self.facts[_codes(alone)] = SOLO
         self.ids[_codes(alone)] = [ids.get(c, unk_id) for c in alone]
 
 

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from bertkit.corpus.characters import OTHER, PLANE, Characters
+from bertkit.corpus.characters import OTHER, PLANE
 from bertkit.corpus.pieces import WORD, Ids, Pieces, Words, WordTable
 
 _SHORT, _LONG, _WIDE = 16, 32, 32  # bytes of a run: ASCII, ASCII, UTF-16; longer ones seldom come again
+BEHIND = 32  # characters behind the last of a window, so that a word's room lies within
 _ENCODED_AT_ONCE = 2048  # runs
-_MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=WORD)
+
+
+def _masks(room: int, size: int) -> Words:
+    """By characters of ``size`` bytes in a word: all bits of its bytes."""
+    inside = np.arange(room) < size * np.arange(room // size + 1)[:, None]
+    return (inside * 255).astype(np.uint8).view(WORD)
+
+
+_MASKS = {(room, size): _masks(room, size) for room, size in ((_SHORT, 1), (_LONG, 1), (_WIDE, 2))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Some characters.
+
+    Attributes:
+        text: The characters.
+        codes: ``[n]``: their code points.
+        kinds: ``[n]`` uint8: their kinds (:mod:`bertkit.corpus.characters`).
+        letters: ``[n + BEHIND]`` uint8: the letters of a ``PLAIN``, zeros at the end.
+    """
+
+    text: str
+    codes: NDArray[np.integer]
+    kinds: NDArray[np.uint8]
+    letters: NDArray[np.uint8]
 
 
 class LetterRuns:
@@ -24,15 +51,13 @@ class LetterRuns:
         tokenizer: BERT's normalizer, pre-tokenizer and WordPiece, without special tokens.
         ids: The vocabulary by token.
         size: V.
-        characters: Facts about characters.
         window: The most characters of a text with several runs, a power of two; multiples of it bound what is remembered.
     """
 
-    def __init__(self, tokenizer: Tokenizer, ids: Mapping[str, int], size: int, characters: Characters, window: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, ids: Mapping[str, int], size: int, window: int) -> None:
         self._tokenizer = tokenizer
         self._model = tokenizer.model
         self._comma = ids.get(",")
-        self._characters = characters
         self._size = size
         self._pieces = Pieces(size)
         self._most_pieces = 2 * size + 12 * window  # 6 MB beside the vocabulary
@@ -46,47 +71,37 @@ class LetterRuns:
             _words([word.encode() for word in whole], _SHORT), np.array([2 * ids[word] for word in whole], dtype=np.int32)
         )
 
-    def find(
-        self,
-        text: str,
-        codes: NDArray[np.integer],
-        kinds: NDArray[np.uint8],
-        first: NDArray[np.int64],
-        last: NDArray[np.int64],
-    ) -> tuple[Ids, int]:
-        """The place of each run ``text[first:last]``, and the count of pieces that are worth keeping (:meth:`cut`).
+    def find(self, window: Window, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[Ids, int]:
+        """The place of each run of the window, and the count of pieces that are worth keeping (:meth:`cut`).
 
         Args:
-            text: At most a window, or a single run.
-            codes: ``[n]``: its code points.
-            kinds: ``[n]``: their kinds; a run has letters and others alone.
-            first: ``[runs]``: where each begins.
+            window: At most ``window`` characters, or a single run.
+            first: ``[runs]``: where each begins; it has letters and others alone.
             last: ``[runs]``: the end of each.
         """
         if len(self._pieces) > self._most_pieces or any(table.full for table in self._tables):
             self._forget()
+        codes, kinds = window.codes, window.kinds
         lengths = last - first
         other = _holding(first, kinds == OTHER)
         far = lengths > np.where(other, _WIDE // 2, _LONG)
         if other.any():  # two bytes hold no character behind U+FFFF, and U+0000 means the end of a word
             far |= _holding(first, (codes >= PLANE) | (codes == 0))
-        letters = np.zeros(len(codes) + _LONG, dtype=np.uint8)
-        self._characters.folded.take(codes, mode="clip", out=letters[: len(codes)])
         short = ~other & (lengths <= _SHORT)
         places = np.empty(len(first), dtype=np.int32)
-        places[short] = self._known(self._short, _packed(letters, first[short], lengths[short], _SHORT), self._spell)
+        places[short] = self._known(self._short, _packed(window.letters, first[short], lengths[short], _SHORT), self._spell)
         rest = np.flatnonzero(~(short | far | other))
         if len(rest):
-            places[rest] = self._known(self._long, _packed(letters, first[rest], lengths[rest], _LONG), self._spell)
+            places[rest] = self._known(self._long, _packed(window.letters, first[rest], lengths[rest], _LONG), self._spell)
         rest = np.flatnonzero(other & ~far)
         if len(rest):
-            units = np.zeros(len(codes) + _WIDE // 2, dtype=np.dtype("<u2"))
+            units = np.zeros(len(codes) + BEHIND, dtype=np.dtype("<u2"))
             units[: len(codes)] = codes
             places[rest] = self._known(self._wide, _packed(units, first[rest], lengths[rest], _WIDE), self._ask_wide)
         remembered = len(self._pieces)
         rest = np.flatnonzero(far)
         if len(rest):
-            asked = [text[start:end] for start, end in zip(first[rest].tolist(), last[rest].tolist(), strict=True)]
+            asked = [window.text[start:end] for start, end in zip(first[rest].tolist(), last[rest].tolist(), strict=True)]
             fresh = list(dict.fromkeys(asked))
             known = dict(zip(fresh, self._pieces.add(*self._ask(fresh)).tolist(), strict=True))
             places[rest] = [known[run] for run in asked]
@@ -157,14 +172,12 @@ def _words(listed: list[bytes], room: int) -> Words:
 
 
 def _packed(characters: NDArray[np.integer], first: NDArray[np.int64], lengths: NDArray[np.int64], room: int) -> Words:
-    """The words that begin at ``first``, with ``room`` bytes for each."""
+    """The words that begin at ``first``, in ``room`` bytes each."""
     size = characters.itemsize
-    each = WORD.itemsize // size  # characters in eight bytes
-    eights = np.ndarray((len(characters) - each + 1,), dtype=WORD, buffer=characters, strides=(size,))  # from each character on
-    words = np.empty((len(first), room // WORD.itemsize), dtype=WORD)
-    for column in range(words.shape[1]):
-        inside = np.clip(lengths - column * each, 0, each)
-        words[:, column] = eights[first + column * each] & _MASKS[inside * size]
+    places = len(characters) - room // size + 1
+    rooms = np.ndarray((places,), dtype=f"V{room}", buffer=characters, strides=(size,))[first]
+    words = rooms.view(WORD).reshape(len(first), room // WORD.itemsize)
+    words &= _MASKS[room, size].take(lengths, axis=0)
     return words
 
 

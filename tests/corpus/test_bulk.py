@@ -33,9 +33,14 @@ def parts(encoder: BulkEncoder, texts: list[str]) -> list[list[int]]:
     return [part.tolist() for part in np.split(encoded.ids, encoded.ends[:-1])]
 
 
+class Encoders(list[tuple[WordPiece, BulkEncoder, Any]]):
+    def __repr__(self) -> str:
+        return "Encoders()"  # a failure shows the texts
+
+
 @pytest.fixture(scope="module")
-def small() -> list[tuple[WordPiece, BulkEncoder, Any]]:
-    found = []
+def small() -> Encoders:
+    found = Encoders()
     for flags in FLAGS:
         for vocabulary in (SMALL, [token for token in SMALL if token != ","]):
             wordpiece = WordPiece(vocabulary, flags)
@@ -45,9 +50,7 @@ def small() -> list[tuple[WordPiece, BulkEncoder, Any]]:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(TEXTS | st.sampled_from(["a" * 17, "ab" * 60, "é" * 30, "x,y;z" * 20]), min_size=1, max_size=5))
-def test_windows_of_sixteen_characters_and_tables_that_overflow(
-    small: list[tuple[WordPiece, BulkEncoder, Any]], texts: list[str]
-) -> None:
+def test_windows_of_sixteen_characters_and_tables_that_overflow(small: Encoders, texts: list[str]) -> None:
     for _, encoder, reference in small:
         expected = [e.ids for e in reference.encode_batch(texts, add_special_tokens=False)]
         assert parts(encoder, texts) == expected
