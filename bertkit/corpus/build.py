@@ -8,6 +8,7 @@ A store gets its name by one rename, when all of it is on disk. One process work
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import shutil
@@ -182,7 +183,7 @@ def _foresee(task: Task, work: Path, told: Callable[[Forecast], None] | None) ->
     forecast = foresee(
         task.corpus,
         task.settings,
-        Maker(task.wordpiece, task.segmenter),
+        Maker(copy.copy(task.wordpiece), task.segmenter),  # what it remembers of words goes with it
         vocab_size=task.wordpiece.size,
         parts=1 if task.shard is None else task.shard[1],
         workers=task.workers,
