@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import secrets
 import time
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -89,13 +89,18 @@ def plan_key(
 
 
 def open_plan(folder: Path, key: str, epoch: int) -> EpochPlan | None:
-    """The plan kept in ``folder``, mapped; None where there is none, or one that is damaged."""
+    """The plan kept in ``folder``, mapped; None where there is none, or its head or its size is not what was written."""
     path = folder / f"plan-{key}-{epoch:05d}.npy"
+    before = len(_head(0))
     try:
-        examples = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        length = (path.stat().st_size - before) // EXAMPLE.itemsize
+        with path.open("rb") as file:
+            head = file.read(before)
+        if length < 0 or head != _head(length) or path.stat().st_size != before + length * EXAMPLE.itemsize:
+            return None
+        return EpochPlan(np.memmap(path, dtype=EXAMPLE, mode="r", offset=before, shape=(length,)))
+    except OSError:
         return None
-    return EpochPlan(examples) if examples.dtype == EXAMPLE and examples.ndim == 1 else None
 
 
 def keep_plan(blocks: Iterable[NDArray[np.void]], folder: Path, key: str, epoch: int) -> None:
@@ -127,15 +132,22 @@ def _clear(folder: Path, key: str, epoch: int) -> None:
 
 
 def _write(file: BinaryIO, blocks: Iterable[NDArray[np.void]]) -> None:
-    """An array in numpy's format whose length is known when the last of it is written: its head has room for any number."""
-    head = {"descr": np.lib.format.dtype_to_descr(EXAMPLE), "fortran_order": False, "shape": (0,)}
-    np.lib.format.write_array_header_1_0(file, head)
+    """An array in numpy's format whose length is known when the last of it is written."""
+    file.write(_head(0))
     length = 0
     for block in blocks:
         file.write(block.tobytes())
         length += len(block)
     file.seek(0)
-    np.lib.format.write_array_header_1_0(file, {**head, "shape": (length,)})
+    file.write(_head(length))
+
+
+def _head(length: int) -> bytes:
+    """What stands before so many examples in numpy's format; it has room for any number, so all are equally long."""
+    head = io.BytesIO()
+    facts = {"descr": np.lib.format.dtype_to_descr(EXAMPLE), "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(head, facts)
+    return head.getvalue()
 
 
 def say_facts(plan: EpochPlan, census: Census) -> str | None:
