@@ -68,11 +68,11 @@ class PretrainingBatch:
         return padded
 
 
-def lay_out(a: list[Ints] | Ints, lengths: tuple[Ints, Ints], facts: VocabularyFacts) -> tuple[Ints, Ints, Ints]:
+def lay_out(tokens: Ints, lengths: tuple[Ints, Ints], facts: VocabularyFacts) -> tuple[Ints, Ints, Ints]:
     """Places of text tokens and segments in sequences ``[CLS] A [SEP] B [SEP]`` (``[CLS] A [SEP]`` where B is empty).
 
     Args:
-        a: The texts' ids, end to end in the order A, B, A, B …
+        tokens: The texts' ids, end to end in the order A, B, A, B …
         lengths: ``[S]`` tokens of A and of B.
         facts: Which ids are special.
 
@@ -87,7 +87,7 @@ def lay_out(a: list[Ints] | Ints, lengths: tuple[Ints, Ints], facts: VocabularyF
     plain, _ = ragged(starts, np.stack([a_length, b_length], axis=1).ravel())
     ids = np.full(rows[-1], facts.sep_id, dtype=np.int64)
     ids[rows[:-1]] = facts.cls_id
-    ids[plain] = a
+    ids[plain] = tokens
     behind = np.where(b_length > 0, b_length + 1, 0)
     segments, _ = ragged(rows[1:] - behind, behind)
     types = np.zeros(rows[-1], dtype=np.int64)

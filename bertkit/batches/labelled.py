@@ -5,7 +5,7 @@ What an example is, and how several become one batch, is the kind of task's; eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -92,17 +92,3 @@ def batches_by_tokens(lengths: Sequence[int], tokens: int, *, window: int = 1) -
         part = order[low : low + window]
         order[low : low + window] = part[np.argsort(-sizes[part], kind="stable")]
     return [order[cut].tolist() for cut in cut_by_tokens(sizes[order], tokens)]
-
-
-def ordered_batches(
-    examples: Sequence[E],
-    collate: Callable[[list[E]], Any],
-    *,
-    tokens: int,
-    window: int = 1,
-    rank: int = 0,
-    world: int = 1,
-) -> Iterator[tuple[list[int], Any]]:
-    """Collated :func:`batches_by_tokens`, each with the numbers of its examples; batch i is process i mod world's."""
-    for places in batches_by_tokens([example.length for example in examples], tokens, window=window)[rank::world]:
-        yield places, collate([examples[place] for place in places])

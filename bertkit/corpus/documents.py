@@ -116,7 +116,7 @@ def read_lines(
     for source in corpus.sources:
         report.files += 1
         marked = source.marked
-        pending = parted = False  # pending: lines of a document not yet closed
+        pending = gap = parted = False  # pending: lines of a document not yet closed; gap: a blank line behind a line
         lines = 0
         for span in source.spans(replace=replace):
             report.bytes += span.bytes
@@ -125,13 +125,14 @@ def read_lines(
                 if not line or line.isspace():
                     if marked and line is not None:
                         continue  # a blank line in a record, or in WikiExtractor's article
-                    parted = parted or lines > 0
+                    gap = lines > 0
                     if pending and by_blank:
                         report.documents += 1
                         pending = False
                         yield None
                     continue
                 lines += 1
+                parted = parted or gap
                 if len(line) > report.longest_line:
                     _measure(line, span, index, source.name, report)
                 yield line

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from bertkit.batches.examples import ExampleSettings
-from bertkit.batches.labelled import LabelledSource, ordered_batches
+from bertkit.batches.labelled import LabelledSource, batches_by_tokens
 from bertkit.batches.masking import MaskingSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.source import BatchSource, cut_by_tokens
@@ -246,24 +246,17 @@ def test_labelled_shares_are_one_batch(world):
         assert all(len(batch) <= 2 for share in shares for batch in share)
 
 
-@pytest.mark.parametrize("world", [1, 2, 5])
 @pytest.mark.parametrize("window", [1, 8, 1000])
-def test_every_example_is_evaluated_once_in_an_order_that_can_be_restored(world, window):
+def test_every_example_is_in_one_batch_of_those_that_are_evaluated(window):
     lengths = np.random.default_rng(0).integers(1, 60, 50).tolist()
-    examples = [Made(n, length) for n, length in enumerate(lengths)]
-    seen = {}
-    for rank in range(world):
-        for places, batch in ordered_batches(examples, numbers, tokens=100, window=window, rank=rank, world=world):
-            assert sum(lengths[place] for place in places) <= 100
-            assert not seen.keys() & set(places)
-            seen.update(zip(places, batch, strict=True))
-    assert [seen[place] for place in range(50)] == list(range(50))
-    assert list(ordered_batches([], numbers, tokens=10)) == []
+    batches = batches_by_tokens(lengths, 100, window=window)
+    assert all(sum(lengths[place] for place in places) <= 100 for places in batches)
+    assert sorted(place for places in batches for place in places) == list(range(50))
+    assert batches_by_tokens([], 10) == []
 
 
 def test_sorting_by_length_saves_nothing_but_order_of_equal_lengths():
-    places = [p for part, _ in ordered_batches([Made(n, 3) for n in range(6)], numbers, tokens=6, window=6) for p in part]
-    assert places == list(range(6))
+    assert batches_by_tokens([3] * 6, 6, window=6) == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_global_torch_and_numpy_randomness_is_not_touched(prose, vocabulary):

@@ -121,6 +121,15 @@ def test_the_end_of_a_file_parts_documents(tmp_path: Path) -> None:
     assert (report.files, report.bytes, report.lines, report.documents) == (2, 8, 3, 2)
 
 
+@pytest.mark.parametrize(
+    ("data", "unparted"), [(b"a\nb\n\n", True), (b"\n\na\nb\n \n\n", True), (b"a\n\nb\n", False), (b"a\n\n", False)]
+)
+def test_blank_lines_around_a_file_part_nothing_in_it(tmp_path: Path, data: bytes, unparted: bool) -> None:
+    report, path = ReadReport(), write(tmp_path, data)
+    list(read_documents(open_corpus([path]), CorpusSettings(), report))
+    assert report.unparted == [str(path)] * unparted
+
+
 def test_a_byte_order_mark_goes_only_at_the_start(tmp_path: Path) -> None:
     assert documents(write(tmp_path, b"\xef\xbb\xbfa\n\xef\xbb\xbfb")) == [["a", "\ufeffb"]]
 
