@@ -25,6 +25,7 @@ LONG = 40
 
 GROUPS = 1000  # repeated lines whose text is looked up
 SHOWN = 200  # characters kept of one
+_AT_ONCE = 1 << 14  # hashes passed on at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +86,13 @@ def survey_text(
         DataError: A byte that is not UTF-8 under ``strict``.
     """
     words = WordSurvey(wordpiece)
-    long = RepeatCounter(folder / "long", largest=GROUPS)
-    short = RepeatCounter(folder / "short", largest=GROUPS)
-    documents = RepeatCounter(folder / "documents", largest=20)
+    long, short = _Texts(folder / "long", GROUPS), _Texts(folder / "short", GROUPS)
+    documents = _Texts(folder / "documents", 20)
     reading, shapes = ReadReport(), Shapes()
-    waiting: tuple[array[int], ...] = (array("Q"), array("Q"), array("Q"))  # hashes of long lines, short ones, documents
     document = hashlib.blake2b(digest_size=8)
     for line in read_lines(corpus, settings, reading, progress):
         if line is None:
-            waiting[2].append(_number(document))
+            documents.add(document)
             document = hashlib.blake2b(digest_size=8)
             shapes.end_document()
         else:
@@ -101,17 +100,10 @@ def survey_text(
             data = text.encode("utf-8", "surrogatepass")
             document.update(data + b"\n")
             shapes.add(text)
-            waiting[len(text) < LONG].append(_number(hashlib.blake2b(data, digest_size=8)))
+            (short if len(text) < LONG else long).add(hashlib.blake2b(data, digest_size=8))
             words.add(text)
-        for counter, hashes in zip((long, short, documents), waiting, strict=True):
-            if line is None and len(hashes) > 1 << 16:
-                counter.add(np.frombuffer(hashes, dtype=np.uint64))
-                del hashes[:]
     words.flush()
-    repeats = []
-    for counter, hashes in zip((long, short, documents), waiting, strict=True):
-        counter.add(np.array(hashes, dtype=np.uint64))
-        repeats.append(counter.finish())
+    repeats = [texts.finish() for texts in (long, short, documents)]
     lines, texts = _groups(corpus, settings, repeats[0].largest + repeats[1].largest, repeats[2].largest)
     return Survey(
         reading=reading,
@@ -127,6 +119,27 @@ def survey_text(
         unknown_lowercased=words.known_in_small_letters(),
         shapes=shapes,
     )
+
+
+class _Texts:
+    """Counts texts by their hashes; memory holds some thousand of them, however far a document's end is."""
+
+    def __init__(self, folder: Path, largest: int) -> None:
+        self._counter = RepeatCounter(folder, largest=largest)
+        self._waiting = array("Q")
+
+    def add(self, digest: hashlib.blake2b) -> None:
+        self._waiting.append(_number(digest))
+        if len(self._waiting) >= _AT_ONCE:
+            self._pass_on()
+
+    def finish(self) -> Repeats:
+        self._pass_on()
+        return self._counter.finish()
+
+    def _pass_on(self) -> None:
+        self._counter.add(np.array(self._waiting, dtype=np.uint64))
+        del self._waiting[:]
 
 
 def _number(digest: hashlib.blake2b) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bertkit.corpus.frequent import FrequentTexts
 from bertkit.corpus.scripts import CODE_POINTS, count_code_points, letters_of_scripts, script_of_text, scripts_of_tokens
-from bertkit.corpus.vocabulary import SPECIALS
+from bertkit.corpus.vocabulary import MAX_WORD, SPECIALS
 from bertkit.corpus.wordpiece import WordPiece
 
 _BATCH = 1_000_000  # characters encoded at once
@@ -99,7 +99,7 @@ class WordSurvey:
     def _look(self, lines: list[str]) -> None:
         for line, (ids, places) in zip(lines, self._wordpiece.encode_with_offsets(lines), strict=True):
             for start, end in places[ids == self._wordpiece.unk_id].tolist():
-                self.unknown.add(line[start:end])
+                self.unknown.add(line[start : min(end, start + MAX_WORD + 1)])  # what is longer is unknown for its length
 
     def known_in_small_letters(self) -> float:
         """Of the commonest unknown words, by their counts, the share that the vocabulary has in small letters."""

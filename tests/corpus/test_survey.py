@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.corpus import word_survey
+from bertkit.corpus import survey, word_survey
 from bertkit.corpus.documents import CorpusSettings, open_corpus
 from bertkit.corpus.frequent import FrequentTexts
+from bertkit.corpus.repeats import RepeatCounter
 from bertkit.corpus.scripts import script_of
 from bertkit.corpus.survey import Group, Survey, survey_text
 from bertkit.corpus.vocabulary import SPECIALS, Flags
@@ -52,6 +53,17 @@ def test_unknown_words_and_scripts(tmp_path: Path) -> None:
     assert kinds == {"Latin": (12, 2, 6, 2), "Cyrillic": (5, 1, 1, 1), "Han": (4, 3, 3, 1)}
     assert [s.name for s in found.scripts] == ["Latin", "Cyrillic", "Han"]
     assert (found.scripts[0].pieces_a_word, found.scripts[0].unknown_share) == (3, 0.5)
+
+
+def test_memory_does_not_grow_with_a_document_nor_with_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "_AT_ONCE", 100)
+    added: list[int] = []
+    real = RepeatCounter.add
+    monkeypatch.setattr(RepeatCounter, "add", lambda self, hashes: (added.append(len(hashes)), real(self, hashes))[1])
+    found = look(tmp_path, "bad bed\n" * 1000 + "z" * 100_000 + "\n")
+    assert found.short_lines.total == 1000
+    assert max(added) == 100
+    assert [(len(word), count) for word, count in found.unknown_words] == [(101, 1)]
 
 
 @pytest.mark.parametrize("batch", [1, 30, 1_000_000])
