@@ -16,6 +16,7 @@ from bertkit.corpus.pieces import WORD, Ids, Pieces, Words, WordTable
 _SHORT, _LONG, _WIDE = 16, 32, 32  # bytes of a run: ASCII, ASCII, UTF-16; longer ones seldom come again
 BEHIND = 32  # characters behind the last of a window, so that a word's room lies within
 _ENCODED_AT_ONCE = 2048  # runs
+_KEPT_AT_ONCE = 1 << 14  # words
 
 
 def _masks(room: int, size: int) -> Words:
@@ -158,7 +159,9 @@ class LetterRuns:
         old, self._pieces = self._pieces, Pieces(self._size)
         for table in self._tables:
             words, places = table.drain()
-            table.add(words, self._pieces.add(*old.take(places)))
+            for start in range(0, len(words), _KEPT_AT_ONCE):
+                some = slice(start, start + _KEPT_AT_ONCE)
+                table.add(words[some], self._pieces.add(*old.take(places[some])))
         self._most_pieces = max(self._most_pieces, 2 * len(self._pieces))
 
 
