@@ -130,11 +130,14 @@ def _orders(text: Text, usable: Bools, settings: ExampleSettings, rng: np.random
 
 
 def require_documents(store: Store, facts: VocabularyFacts, settings: ExampleSettings, without: Ints | None) -> None:
-    """Refuses pairs of a text that has too few documents: a wrong B must come from another one.
+    """Refuses a text without a document to learn from, and pairs of one that has too few: a wrong B comes from another one.
 
     Raises:
-        DataError: Documents of two words or more are fewer than two (next sentence prediction) or than one (order prediction).
+        DataError: There is no document; or those of two words or more are fewer than two (next sentence prediction) or than
+            one (order prediction).
     """
+    if len(store.document_ends) <= (0 if without is None else len(without)):
+        raise DataError("The text has no document to learn from.", hint="Is it empty, or all of it held out?")
     needed = {"mlm": 0, "mlm+sop": 1, "mlm+nsp": 2}[settings.objective]
     found = take_census(store, facts.continues, without, enough=needed).pairable if needed else 0
     if found < needed:

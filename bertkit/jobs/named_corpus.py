@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.corpus.documents import CorpusSettings, open_corpus
-from bertkit.corpus.joined import CorpusStore, JoinedStore, open_stores, store_folders
+from bertkit.corpus.joined import CorpusStore, open_stores, store_folders
 from bertkit.corpus.sources import Corpus
-from bertkit.corpus.store import TokenStore
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import DataError, SettingsError, UsageError
 from bertkit.notices import say
@@ -75,18 +74,11 @@ class NamedCorpus:
             )
 
     def joined(self, built: CorpusStore | None) -> CorpusStore:
-        """The stores with what the texts became behind them."""
+        """The stores with what the texts became behind them; a text whose store is named too is read once."""
         if not self.stores:
             assert built is not None
             return built
-        opened = open_stores(self.stores)
-        if built is None:
-            return opened
-        return JoinedStore([*_parts(opened), *_parts(built)])
-
-
-def _parts(store: CorpusStore) -> Sequence[TokenStore]:
-    return store.stores if isinstance(store, JoinedStore) else (store,)
+        return open_stores([*self.stores, *(built.folders if built is not None else ())])
 
 
 def _stores_of(path: Path) -> list[Path]:

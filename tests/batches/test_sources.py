@@ -16,6 +16,7 @@ from bertkit.batches.labelled import LabelledSource, batches_by_tokens
 from bertkit.batches.masking import MaskingSettings
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.source import BatchSource, cut_by_tokens
+from bertkit.corpus.store import TokenStore
 from bertkit.errors import DataError
 from bertkit.notices import collecting
 
@@ -203,6 +204,13 @@ def test_held_out_documents_are_in_no_example(prose, vocabulary, objective, tmp_
         source_of(store, vocabulary, objective=objective, without=held[:0]).key
         == source_of(store, vocabulary, objective=objective).key
     )
+
+
+@pytest.mark.parametrize("objective", ["mlm", "mlm+sop", "mlm+nsp"])
+def test_a_text_without_a_document_is_refused(prose, vocabulary, objective):
+    for store, held in ((TokenStore.from_arrays([], [], [], vocab_size=400), None), (prose(3), np.arange(3))):
+        with pytest.raises(DataError, match="no document to learn from"):
+            source_of(store, vocabulary, objective=objective, without=held)
 
 
 def test_one_document_beside_the_held_out_ones_is_refused(prose, vocabulary):

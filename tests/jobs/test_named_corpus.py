@@ -11,6 +11,8 @@ from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, re
 from bertkit.corpus.training import train_wordpiece
 from bertkit.corpus.word_list import WordList
 from bertkit.corpus.wordpiece import WordPiece
+from bertkit.jobs.named_corpus import NamedCorpus
+from bertkit.notices import collecting
 
 SMALL = (
     "--size tiny --max-length 32 --batch-size 8 --log-every 1 --precision fp32 --steps 2 --workers 0 "
@@ -50,6 +52,15 @@ def test_a_store_is_a_corpus_and_brings_its_vocabulary(corpus: Path, wordpiece: 
     assert "held out, chosen by hash" in by_store.err
     again = call(*flags(tmp_path / "a", "--corpus", str(tmp_path / "stores" / "help")))
     assert again.object["state"] == "already finished"
+
+
+def test_a_text_beside_its_own_store_is_read_once(corpus: Path, wordpiece: WordPiece, tmp_path: Path) -> None:
+    store, _ = build_store(open_corpus([corpus]), wordpiece, CorpusSettings(), folder=tmp_path / "store")
+    built, _ = build_store(open_corpus([corpus]), wordpiece, CorpusSettings(), cache=tmp_path / "cache")
+    named = NamedCorpus.of([str(tmp_path / "store"), str(corpus)], CorpusSettings())
+    with collecting() as notices:
+        assert named.joined(built).documents == store.documents
+    assert [notice.kind for notice in notices] == ["store-twice"]
 
 
 def test_shards_and_texts_are_one_corpus(corpus: Path, wordpiece: WordPiece, tmp_path: Path) -> None:
