@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import multiprocessing
+import os
 import pickle
 import queue
 import signal
@@ -197,6 +198,12 @@ def _work(pipe: Connection, payload: bytes) -> None:
                 answer = source.step(epoch, index, rank, world)
             except BertkitError as error:
                 answer = error
+            except MemoryError:
+                answer = ResourceError(
+                    "A loader worker ran out of memory while it prepared batches.",
+                    where=f"process {os.getpid()}",
+                    hint="Take fewer `--workers` (0 does without).",
+                )
             except Exception as error:
                 answer = RuntimeError(f"{type(error).__name__} in a loader worker: {error}")
             pipe.send_bytes(_dumps(answer))

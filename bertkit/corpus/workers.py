@@ -24,7 +24,7 @@ from typing import IO, Any
 from bertkit.corpus.passes import Batch, Made, Maker
 from bertkit.errors import BertkitError, ResourceError
 
-PATIENCE = 60.0  # seconds for a batch of the usual size before a worker is said to hang; more for a larger one
+PATIENCE = 10.0  # seconds before a worker is said to hang, beside those that its batch may take: a minute for the usual one
 _CHARACTERS_A_SECOND = 20_000  # of the slowest machine that is still at work
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from bertkit.corpus.workers import work; work()"
 _Task = tuple[Batch, Future[Made]]
@@ -79,12 +79,13 @@ class Workers:
             yield self._result(*pending.popleft())
 
     def _result(self, batch: Batch, future: Future[Made]) -> Made:
+        patience = PATIENCE + batch.characters / _CHARACTERS_A_SECOND
         try:
-            return future.result(timeout=PATIENCE + batch.characters / _CHARACTERS_A_SECOND)
+            return future.result(timeout=patience)
         except TimeoutError:
             self._safe_point()
             raise ResourceError(
-                "A worker of the build has given nothing for a minute and more.",
+                f"A worker of the build has given nothing for {patience:.0f} seconds.",
                 where=", ".join(f"process {each.pid}" for each in self._processes),
                 hint="Start the same command again: it goes on where this one stopped.",
             ) from None
@@ -198,6 +199,13 @@ def work() -> None:
                 answer = maker(batch)
             except BertkitError as error:
                 answer = error
+            except MemoryError:
+                answer = ResourceError(
+                    "A worker of the build ran out of memory.",
+                    where=f"process {os.getpid()}",
+                    hint="Start the same command again: it goes on where this one stopped. `bertkit corpus build --workers 0` "
+                    "takes the least memory.",
+                )
             except Exception as error:
                 answer = RuntimeError(f"{type(error).__name__} in a worker of the build: {error}")
             _send(answers, pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL))

@@ -38,6 +38,8 @@ class Numbers:
                 os.kill(os.getpid(), signal.SIGSTOP)
             if self.trouble == "data":
                 raise DataError("a bad row", where="row 3")
+            if self.trouble == "starves":
+                raise MemoryError
             raise ZeroDivisionError("a bug")
         return [torch.tensor([epoch, index, rank, world])]
 
@@ -155,6 +157,11 @@ def test_errors_of_a_source_come_out_at_their_place(workers):
     assert len(list(islice(steps, 7))) == 7
     with pytest.raises((ZeroDivisionError, RuntimeError), match="a bug"):
         next(steps)
+
+
+def test_a_worker_without_memory_is_no_bug():
+    with pytest.raises(ResourceError, match="ran out of memory"):
+        taken(Numbers("starves"), 10, workers=1)
 
 
 def test_results_travel_by_value(monkeypatch):

@@ -310,6 +310,13 @@ def test_errors_of_a_worker_are_the_builds(tmp_path: Path, monkeypatch: pytest.M
         build(path, tmp_path / "cache", workers=1)
 
 
+def test_a_worker_without_memory_is_no_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starved = _START.replace("work()", "work.__globals__['Maker'].__call__ = starved; work()")
+    monkeypatch.setattr("bertkit.corpus.workers._START", f"def starved(*_): raise MemoryError\n{starved}")
+    with pytest.raises(ResourceError, match="ran out of memory"):
+        build(corpus(tmp_path / "text.txt"), tmp_path / "cache", workers=1)
+
+
 def test_workers_import_no_slow_library() -> None:
     listed = "import sys, bertkit.corpus.workers; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True)
