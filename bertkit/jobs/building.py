@@ -39,6 +39,11 @@ def stores_folder() -> Path:
     return cache_folder() / "stores"
 
 
+def plans_of_others() -> Path:
+    """Where the plans of epochs are kept whose stores lie where nobody may write."""
+    return cache_folder() / "plans"
+
+
 def read_text(
     settings: CorpusSettings,
     named: NamedCorpus,

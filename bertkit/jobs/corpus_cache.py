@@ -2,6 +2,7 @@
 
 CACHE/stores/FINGERPRINT/            a store
              .building-FINGERPRINT/  one whose build was stopped, or is going on
+CACHE/vocabularies/ plans/           what is made again where it is wanted
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bertkit.corpus.holding import is_being_made, is_held
 from bertkit.corpus.store_files import read_facts
 from bertkit.corpus.vocabulary import read_vocabulary
 from bertkit.errors import BertkitError, MissingError, ResourceError, UsageError, nearest
-from bertkit.jobs.building import cache_folder, stores_folder
+from bertkit.jobs.building import cache_folder, plans_of_others, stores_folder
 from bertkit.jobs.console import Console
 from bertkit.jobs.layout import COLUMNS, cut
 from bertkit.jobs.outcome import Outcome
@@ -178,7 +179,7 @@ def remove_stores(
 ) -> Outcome:
     """Removes stores from the cache; those in use stay. A store that is wanted again is built again.
 
-    By age, or all of them, the vocabularies that corpus commands trained go with them.
+    By age, or all of them, the vocabularies that corpus commands trained and the plans for others' stores go with them.
 
     Args:
         console: Says what went.
@@ -203,7 +204,7 @@ def remove_stores(
     else:
         oldest = time.time() - (seconds(older_than) if older_than is not None else 0)
         chosen = [each for each in kept if everything or each.used < oldest]
-        _remove_vocabularies(oldest)
+        _remove_made_again(oldest)
     busy = [each for each in chosen if each.in_use]
     if busy and names:
         raise ResourceError(
@@ -220,9 +221,9 @@ def remove_stores(
     return Outcome(extra={"removed": [each.as_dict() for each in removed], "bytes": freed, "left": [each.name for each in busy]})
 
 
-def _remove_vocabularies(oldest: float) -> None:
-    """Those that were trained for a corpus command, and are trained again where one is wanted."""
-    for folder in (cache_folder() / "vocabularies").glob("*"):
+def _remove_made_again(oldest: float) -> None:
+    """Vocabularies that were trained for a corpus command, plans of epochs of others' stores: made again where one is wanted."""
+    for folder in [*(cache_folder() / "vocabularies").glob("*"), *plans_of_others().glob("*")]:
         if folder.stat().st_mtime <= oldest:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.phases import Phase, sequences
 from bertkit.batches.pretraining import PretrainingSource
@@ -9,6 +12,7 @@ from bertkit.batches.text import Ints, VocabularyFacts
 from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
+from bertkit.jobs.building import plans_of_others
 from bertkit.jobs.pretraining_text import PretrainingText
 from bertkit.notices import say
 from bertkit.settings.commands import PretrainSettings
@@ -99,9 +103,20 @@ def _source(
         seed=settings.run.seed,
         batch_size=size,
         micro_tokens=settings.batch.micro_tokens,
-        plans=store.plans,
+        plans=plans_folder(store),
         purpose=purpose,
         limit=settings.inputs.validation_sequences if purpose == "validation" else None,
         segments=segments,
         without=without,
     )
+
+
+def plans_folder(store: CorpusStore) -> Path | None:
+    """Where the plans of a store's epochs are kept: beside it, or in the cache where nobody may write there.
+
+    Kept in memory, each process and each of its workers would draw every epoch anew. None for a store in memory.
+    """
+    beside = store.plans
+    if beside is None or os.access(beside if beside.is_dir() else beside.parent, os.W_OK):
+        return beside
+    return plans_of_others() / store.fingerprint[:32]

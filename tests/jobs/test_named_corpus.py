@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,23 @@ def test_a_store_is_a_corpus_and_brings_its_vocabulary(corpus: Path, wordpiece: 
     assert "held out, chosen by hash" in by_store.err
     again = call(*flags(tmp_path / "a", "--corpus", str(tmp_path / "stores" / "help")))
     assert again.object["state"] == "already finished"
+
+
+def test_plans_of_a_store_that_nobody_may_write_to_are_in_the_cache(
+    corpus: Path, wordpiece: WordPiece, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = build_store(open_corpus([corpus]), wordpiece, CorpusSettings(), folder=tmp_path / "store")
+    done(*flags(tmp_path / "a", "--corpus", str(tmp_path / "store")))
+    plans = {path.name: path.read_bytes() for path in (tmp_path / "store" / "plans").iterdir()}
+    shutil.rmtree(tmp_path / "store" / "plans")
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / "store" and real(path, mode))
+    done(*flags(tmp_path / "b", "--corpus", str(tmp_path / "store")))
+    assert not (tmp_path / "store" / "plans").exists()
+    kept = cache / "plans" / store.fingerprint[:32]
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == plans
+    done("corpus", "rm", "--all", "--json")
+    assert not kept.exists()
 
 
 def test_a_text_beside_its_own_store_is_read_once(corpus: Path, wordpiece: WordPiece, tmp_path: Path) -> None:
