@@ -40,7 +40,7 @@ class Encoded:
 
 
 class BulkEncoder:
-    """Encodes many texts at once and remembers words (:class:`bertkit.corpus.letter_runs.LetterRuns`), in at most some 45 MB.
+    """Encodes many texts at once and remembers words (:class:`bertkit.corpus.letter_runs.LetterRuns`), in at most some 30 MB.
 
     Args:
         tokenizer: BERT's normalizer, pre-tokenizer and WordPiece, without special tokens.

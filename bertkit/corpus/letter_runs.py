@@ -46,7 +46,7 @@ class Window:
 
 
 class LetterRuns:
-    """Finds the ids of runs and remembers them, in at most some 45 MB.
+    """Finds the ids of runs and remembers them, in at most some 30 MB.
 
     Args:
         tokenizer: BERT's normalizer, pre-tokenizer and WordPiece, without special tokens.
@@ -60,14 +60,15 @@ class LetterRuns:
         self._model = tokenizer.model
         self._comma = ids.get(",")
         self._size = size
-        self._pieces = Pieces(size)
-        self._most_pieces = 2 * size + 12 * window  # 6 MB beside the vocabulary
+        self._window = window
+        self._most = 6 * window  # pieces beside the vocabulary: 3 MB
+        self._pieces = Pieces(size, self._most + window)
         # Half of each, and what one window adds, is never all of it.
-        self._short = WordTable(8 * window, _SHORT // 8)  # 22 MB
+        self._short = WordTable(4 * window, _SHORT // 8)  # 11 MB
         self._long = WordTable(window // 2, _LONG // 8)  # 2 MB
         self._wide = WordTable(2 * window, _WIDE // 8)  # 10 MB
         self._tables = (self._short, self._long, self._wide)
-        whole = [word for word in ids if len(word) <= _SHORT and word.isascii() and word.isalnum()][: 2 * window]
+        whole = [word for word in ids if len(word) <= _SHORT and word.isascii() and word.isalnum()][:window]
         self._short.add(
             _words([word.encode() for word in whole], _SHORT), np.array([2 * ids[word] for word in whole], dtype=np.int32)
         )
@@ -80,7 +81,7 @@ class LetterRuns:
             first: ``[runs]``: where each begins; it has letters and others alone.
             last: ``[runs]``: the end of each.
         """
-        if len(self._pieces) > self._most_pieces or any(table.full for table in self._tables):
+        if len(self._pieces) > 2 * self._size + self._most or any(table.full for table in self._tables):
             self._forget()
         codes, kinds = window.codes, window.kinds
         lengths = last - first
@@ -156,13 +157,13 @@ class LetterRuns:
 
     def _forget(self) -> None:
         """Only what came again since the last time stays."""
-        old, self._pieces = self._pieces, Pieces(self._size)
+        old, self._pieces = self._pieces, Pieces(self._size, self._most + self._window)
         for table in self._tables:
             words, places = table.drain()
             for start in range(0, len(words), _KEPT_AT_ONCE):
                 some = slice(start, start + _KEPT_AT_ONCE)
                 table.add(words[some], self._pieces.add(*old.take(places[some])))
-        self._most_pieces = max(self._most_pieces, 2 * len(self._pieces))
+        self._most = max(self._most, 2 * (len(self._pieces) - 2 * self._size))  # words of very many pieces each
 
 
 def _flat(found: list[list[int]]) -> tuple[Ids, Ids]:

@@ -22,13 +22,16 @@ class Pieces:
 
     Args:
         size: V; the run of the id i alone has the place 2i, and the empty run the place 2V.
+        room: Values (ids, and a length a run) that are usual; memory is taken as they come, without a copy.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, room: int) -> None:
         self._empty = 2 * size
         self._used = 2 * size + 1
-        self._values = np.ones(self._used, dtype=np.int32)
-        self._values[1::2] = np.arange(size)
+        self._room = self._used + room
+        self._values = np.empty(self._room, dtype=np.int32)
+        self._values[: self._empty : 2] = 1
+        self._values[1 : self._empty : 2] = np.arange(size)
         self._values[self._empty] = 0
 
     def __len__(self) -> int:
@@ -52,7 +55,7 @@ class Pieces:
         fresh = ends - lengths - 1
         used = int(ends[-1]) if len(ends) else self._used
         if used > len(self._values):
-            self._values.resize(used * 5 // 4, refcheck=False)
+            self._values.resize(used, refcheck=False)
         self._values[fresh] = lengths
         self._values[np.repeat(fresh + 1 - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())] = ids[
             np.repeat(several, counts)
@@ -71,8 +74,8 @@ class Pieces:
     def cut(self, length: int) -> None:
         """Forgets all runs from the place ``length`` on."""
         self._used = length
-        if len(self._values) > 2 * length:
-            self._values.resize(length, refcheck=False)
+        if length <= self._room < len(self._values):
+            self._values.resize(self._room, refcheck=False)
 
 
 class WordTable:

@@ -18,7 +18,7 @@ def flat(runs: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
 @settings(deadline=None)
 @given(st.lists(RUNS, max_size=5), st.randoms(use_true_random=False))
 def test_runs_come_back_from_their_places(several: list[list[list[int]]], rng: object) -> None:
-    pieces = Pieces(10)
+    pieces = Pieces(10, 8)
     places: list[int] = []
     runs: list[list[int]] = []
     for some in several:
@@ -34,13 +34,13 @@ def test_runs_come_back_from_their_places(several: list[list[list[int]]], rng: o
 
 
 def test_what_is_cut_away_makes_room() -> None:
-    pieces = Pieces(10)
+    pieces = Pieces(10, 8)
     kept = pieces.add(*flat([[1, 2], [3]]))
     before = len(pieces)
     pieces.add(*flat([[4, 5, 6]] * 1000))
     pieces.cut(before)
     assert len(pieces) == before
-    assert pieces._values.nbytes <= 4 * before
+    assert pieces._values.nbytes == 4 * (21 + 8)
     again = pieces.add(*flat([[7, 8]]))
     assert pieces.take(np.concatenate([kept, again]))[0].tolist() == [1, 2, 3, 7, 8]
 
