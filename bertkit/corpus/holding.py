@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-_FACTS = "store.json"
+from bertkit.corpus.store_files import FACTS
+
+_LOOKS, _EVERY = 50, 0.01  # somebody's look at a lock takes it for an instant: tries to hold a store, seconds between them
 
 if os.name == "nt":
 
@@ -34,30 +37,38 @@ else:
 
 
 @contextmanager
-def held(folders: Iterable[Path | None]) -> Iterator[None]:
-    """Holds the stores in these folders inside; None stands for a store in memory. The time of use is left on each folder."""
+def held(folders: Iterable[Path]) -> Iterator[None]:
+    """Holds the stores in these folders inside. The time of use is left on each folder."""
     with contextlib.ExitStack() as stack:
         for folder in folders:
-            if folder is not None:
-                with contextlib.suppress(OSError):
-                    _lock(stack.enter_context((folder / _FACTS).open("rb")), alone=False)
-                    os.utime(folder)
+            with contextlib.suppress(OSError):
+                _hold(stack.enter_context((folder / FACTS).open("rb")))
+                os.utime(folder)
         yield
+
+
+def _hold(file: BinaryIO) -> None:
+    for _ in range(_LOOKS):
+        if _lock(file, alone=False):
+            return
+        time.sleep(_EVERY)
 
 
 def is_held(folder: Path) -> bool:
     """Whether another run is reading the store in this folder."""
-    try:
-        with (folder / _FACTS).open("rb") as file:
-            return not _lock(file, alone=True)
-    except OSError:
-        return False
+    return _is_locked(folder / FACTS)
 
 
 def is_being_made(lock: Path) -> bool:
     """Whether a build holds its lock file."""
-    try:
-        with lock.open("rb") as file:
-            return not _lock(file, alone=True)
-    except OSError:
-        return False
+    return _is_locked(lock)
+
+
+def _is_locked(path: Path) -> bool:
+    for mode in ("r+b", "rb"):  # NFS lends a lock of one's own to a file that is open for writing alone: flock(2)
+        try:
+            with path.open(mode) as file:
+                return not _lock(file, alone=True)
+        except OSError:
+            continue
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -157,10 +158,22 @@ def test_a_damaged_store_is_listed_and_removed(bertkit: Bertkit) -> None:
     assert len(bertkit("rm", "--all")["removed"]) == 1
 
 
+def test_a_look_at_a_store_does_not_keep_a_run_from_holding_it(bertkit: Bertkit) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    place = Path(bertkit("build", "a.txt", "--tokenizer", "vocab")["output"])
+    with (place / "store.json").open("r+b") as look:
+        fcntl.flock(look.fileno(), fcntl.LOCK_EX)  # as `corpus ls` does, for an instant
+        ends = threading.Timer(0.05, fcntl.flock, (look.fileno(), fcntl.LOCK_UN))
+        ends.start()
+        with held([place]):
+            assert is_held(place)
+        ends.join()
+
+
 def test_a_store_in_use_stays(bertkit: Bertkit) -> None:
     place = Path(bertkit("build", "a.txt", "--tokenizer", "vocab")["output"])
     os.utime(place, times=(0, 0))
-    with held([place, None]):
+    with held([place]):
         assert is_held(place)
         assert time.time() - place.stat().st_mtime < 60  # its use is recorded
         refused = bertkit("rm", place.name[:8], code=5)
