@@ -27,6 +27,7 @@ from bertkit.batches.text import Ints, Store, VocabularyFacts
 RULES = 2  # version of the rules that make a plan: raised when they change, so that an older plan is not taken for one of these
 _READ = 1 << 20  # examples looked at in one go
 _ABANDONED = 86_400  # seconds after which nobody writes on a draft any more
+_UNUSED = 30 * 86_400  # seconds after which a plan that nobody has opened goes: of other seeds, lengths and objectives
 
 
 class EpochPlan:
@@ -98,13 +99,15 @@ def open_plan(folder: Path, key: str, epoch: int) -> EpochPlan | None:
             head = file.read(before)
         if length < 0 or head != _head(length) or path.stat().st_size != before + length * EXAMPLE.itemsize:
             return None
+        with contextlib.suppress(OSError):  # the time of its last use, where it may be left
+            os.utime(path)
         return EpochPlan(np.memmap(path, dtype=EXAMPLE, mode="r", offset=before, shape=(length,)))
     except OSError:
         return None
 
 
 def keep_plan(blocks: Iterable[NDArray[np.void]], folder: Path, key: str, epoch: int) -> None:
-    """Writes blocks of examples, as they come, under another name, flushes, renames; plans two epochs older go, and old drafts.
+    """Writes blocks of examples, as they come, under another name, flushes, renames; what nobody needs any more goes.
 
     Several processes may do this at once: what they write is the same, and the last name stands.
     """
@@ -123,11 +126,12 @@ def keep_plan(blocks: Iterable[NDArray[np.void]], folder: Path, key: str, epoch:
 
 
 def _clear(folder: Path, key: str, epoch: int) -> None:
-    """Removes plans two epochs older, and what processes that were killed have left half-written."""
-    old = [path for path in folder.glob(f"plan-{key}-{5 * '[0-9]'}.npy") if int(path.stem[-5:]) < epoch - 1]
-    for path in [*old, *folder.glob(".plan-*")]:
+    """Removes plans two epochs older, those long unused, and what processes that were killed have left half-written."""
+    old = {path for path in folder.glob(f"plan-{key}-{5 * '[0-9]'}.npy") if int(path.stem[-5:]) < epoch - 1}
+    for path in [*folder.glob("plan-*.npy"), *folder.glob(".plan-*")]:
         with contextlib.suppress(OSError):  # another process was quicker, or still reads it
-            if path in old or time.time() - path.stat().st_mtime > _ABANDONED:
+            kept = _ABANDONED if path.name.startswith(".") else _UNUSED
+            if path in old or time.time() - path.stat().st_mtime > kept:
                 path.unlink()
 
 

@@ -132,6 +132,18 @@ def test_a_draft_that_a_killed_process_left_goes_after_a_day(prose, vocabulary, 
     assert [path.suffixes[-2] for path in tmp_path.glob(".plan-*")] == [".0"]
 
 
+def test_a_plan_that_nobody_used_for_a_month_goes(prose, vocabulary, tmp_path):
+    store = prose(10)
+    for seed in (1, 2):
+        source_of(store, vocabulary, plans=tmp_path, seed=seed).plan(0)
+    unused, used = (next(tmp_path.glob(f"*{source_of(store, vocabulary, seed=seed).key}*")) for seed in (1, 2))
+    for path in (unused, used):
+        os.utime(path, (time.time() - 31 * 86_400,) * 2)
+    source_of(store, vocabulary, plans=tmp_path, seed=2).plan(0)  # opened again
+    source_of(store, vocabulary, plans=tmp_path, seed=3).plan(0)
+    assert (unused.exists(), used.exists()) == (False, True)
+
+
 def test_a_plan_that_cannot_be_kept_stays_in_memory_and_it_is_said(prose, vocabulary, tmp_path):
     (tmp_path / "file").write_text("no folder")
     with collecting() as notices:
