@@ -29,7 +29,7 @@ def boundaries(counted: Counted, survey: Survey | None) -> Judgement | None:
         return Judgement(kind="no-document-boundaries", level="warning", message=message, hint=how, figures=figures)
     if survey is not None and counted.parting == "blank" and survey.reading.unparted:
         files = len(survey.reading.unparted)
-        message = f"{files:,} of {survey.reading.files:,} files have no blank line, so each is one document."
+        message = f"{files:,} of {survey.reading.files:,} files have no blank line between two lines, so each is one document."
         figures |= {"unparted_files": files, "files": survey.reading.files, "examples": survey.reading.unparted[:5]}
         return Judgement(kind="no-document-boundaries", level="warning", message=message, hint=how, figures=figures)
     return None

@@ -14,9 +14,7 @@ from bertkit.corpus.kinds import LOOKED_AT, Kind, kind_by_content, kind_by_name,
 from bertkit.corpus.lines import Span
 from bertkit.corpus.records import column_bytes, open_parquet, parquet_spans
 from bertkit.corpus.sources import Told, hash_file, unreadable
-from bertkit.corpus.unpacked import PACKED, Unpacked
-
-_UNPACKING = 3  # packed text is about so many times as long when it is unpacked
+from bertkit.corpus.unpacked import PACKED, UNPACKING, Unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class TextFile:
         """Bytes of its text; for packed files about three times their own."""
         if self.kind == "parquet" and not self._packed:
             return _column_bytes(self.name, self.field, self.size)
-        return self.size * (_UNPACKING if self._packed else 1)
+        return self.size * (UNPACKING if self._packed else 1)
 
     @property
     def marked(self) -> bool:

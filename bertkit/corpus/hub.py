@@ -15,7 +15,7 @@ from bertkit.corpus.kinds import Kind, ending, kind_by_name, stream_spans
 from bertkit.corpus.lines import Span
 from bertkit.corpus.records import parquet_spans
 from bertkit.corpus.sources import Told
-from bertkit.corpus.unpacked import PACKED, Unpacked
+from bertkit.corpus.unpacked import PACKED, UNPACKING, Unpacked
 from bertkit.errors import BertkitError, DataError, MissingError, UsageError, nearest
 from bertkit.notices import say
 
@@ -26,7 +26,6 @@ CONVERTED = "refs/convert/parquet"
 _NAME = re.compile(r"hf:(?P<set>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[^:]+))?(?::(?P<config>[^:]*))?(?::(?P<split>[^:]+))?")
 _PROBE_SECONDS = 5.0
 _BLOCK = 8 << 20  # bytes fetched at once
-_UNPACKING = 3  # packed text, Parquet's too, is about so many times as long when it is unpacked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ class HubFile:
     def text_bytes(self) -> int:
         """Bytes of its text: a guess where it is packed."""
         packed = self.kind == "parquet" or PurePath(self.path).suffix.lower() in PACKED
-        return self.size * (_UNPACKING if packed else 1)
+        return self.size * (UNPACKING if packed else 1)
 
     @property
     def marked(self) -> bool:

@@ -83,7 +83,7 @@ def say_report(report: BuildReport, settings: CorpusSettings) -> None:
     if report.unparted_files and settings.documents == "blank":
         say(
             "no-blank-line",
-            f"{report.unparted_files} of {report.files} files hold no blank line, so each is one document. "
+            f"{report.unparted_files} of {report.files} files hold no blank line between two lines, so each is one document. "
             "Where every line is a document, give --documents line.",
         )
     if report.duplicate_documents and settings.dedup == "exact":

@@ -18,6 +18,9 @@ from bertkit.errors import DataError
 PACKED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 """Endings of packed files."""
 
+UNPACKING = 3
+"""Packed text, Parquet's too, is about so many times as long when it is unpacked."""
+
 _BEGINNINGS = {
     "gzip": rb"\x1f\x8b",
     "bzip2": rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)",  # a block, or the end of an empty stream
