@@ -82,12 +82,13 @@ def make(folder: Path, task: Task, *, keys: Callable[[], dict[str, Any]], name: 
         ResourceError: A worker died or hangs.
     """
     point = _read_point(folder, name)
-    if point.items:
-        say("build-goes-on", f"A build of this text was stopped; it goes on behind its first {point.documents:,} documents.")
     try:
         making = _Making(folder, task, point, name)
     except DataError:  # files shorter than the point says: the disk lost what it was told to keep
-        making = _Making(folder, task, _Point(), name)
+        point = _Point()
+        making = _Making(folder, task, point, name)
+    if point.items:
+        say("build-goes-on", f"A build of this text was stopped; it goes on behind its first {point.documents:,} documents.")
     with making.writer:
         making.run()
         making.finish(keys())

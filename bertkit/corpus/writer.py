@@ -109,12 +109,12 @@ class StoreWriter:
         self.tokens, self.documents = tokens, documents
         for name, size in self._sizes().items():
             file = self._files[name]
-            if name in (SENTENCE_BITS, WORD_BITS):
-                file.seek(tokens >> 3)
-                self._waiting[name] = bits.between(np.frombuffer(file.read(1), dtype=np.uint8), 0, tokens & 7)
-                size = tokens >> 3
             if file.seek(0, os.SEEK_END) > size:
                 file.truncate(size)
+            if name in (SENTENCE_BITS, WORD_BITS):
+                size = tokens >> 3  # the last byte, where it is not full, stays until it is written over: a kill may come first
+                file.seek(size)
+                self._waiting[name] = bits.between(np.frombuffer(file.read(1), dtype=np.uint8), 0, tokens & 7)
             file.seek(size)
 
     def sync(self) -> None:
