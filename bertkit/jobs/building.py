@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
-
 from bertkit.corpus.build import build_store
 from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.documents import CorpusSettings, Progress
@@ -17,6 +15,7 @@ from bertkit.corpus.forecast import FIRST, WORKER, Forecast
 from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.console import Console, Update
+from bertkit.jobs.free_memory import free_memory
 from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.training.threads import allowed_cores
 
@@ -84,7 +83,7 @@ def build_workers(size: int | None) -> int:
     """Processes that a build of so many bytes of text takes: one a core, as far as memory goes; none for a small text."""
     if size is not None and size < _ALONE:
         return 0
-    fitting = int(psutil.virtual_memory().available - FIRST) // WORKER
+    fitting = int(free_memory() - FIRST) // WORKER
     return max(0, min(allowed_cores(), _MOST_WORKERS, fitting))
 
 

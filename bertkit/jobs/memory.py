@@ -6,11 +6,10 @@ P = weights   T = tokens of a micro-batch   H = width   L = longest sequence   V
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import psutil
 import torch
 
+from bertkit.jobs.free_memory import free_memory
 from bertkit.model.config import EncoderConfig
 
 _LEAST_TOKENS = 256
@@ -73,34 +72,13 @@ def forecast(
     return Forecast(fixed=4 * weights * (1 if resumed else 3), per_token=4.0 * numbers)
 
 
-def room(device: torch.device, processes: int = 1, cgroup: Path = Path("/sys/fs/cgroup")) -> float:
-    """Bytes that this process may still take: of its GPU, or its share of the machine's or the container's memory.
+def room(device: torch.device, processes: int = 1) -> float:
+    """Bytes that this process may still take: of its GPU, or its share of the machine's, the container's or the job's memory.
 
     Args:
         device: Where it computes.
         processes: Of this run on this machine.
-        cgroup: Where the container's limits are written.
     """
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
-    free = float(psutil.virtual_memory().available)
-    limit = _container(cgroup)
-    return min(free, free if limit is None else limit) / max(1, processes)
-
-
-def _container(cgroup: Path) -> float | None:
-    """What is left of the container's limit, its page cache counted as free (cgroup v2, then v1); None without a limit."""
-    for limit, used, stat, cached in (
-        ("memory.max", "memory.current", "memory.stat", ("inactive_file", "active_file")),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", ("total_inactive_file",)),
-    ):
-        try:
-            most = (cgroup / limit).read_text().strip()
-            now = int((cgroup / used).read_text())
-            facts = dict(line.split()[:2] for line in (cgroup / stat).read_text().splitlines())
-        except (OSError, ValueError):
-            continue
-        if most == "max" or int(most) > 2**60:  # v1 writes a huge number where there is none
-            return None
-        return float(int(most) - now + sum(int(facts.get(name, 0)) for name in cached))
-    return None
+    return free_memory() / max(1, processes)

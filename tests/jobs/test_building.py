@@ -34,9 +34,6 @@ def test_progress_with_its_rate_and_what_is_left() -> None:
 def test_workers_by_text_cores_and_memory(
     monkeypatch: pytest.MonkeyPatch, size: int | None, cores: int, free: int, expected: int
 ) -> None:
-    class Memory:
-        available = free
-
     monkeypatch.setattr("bertkit.jobs.building.allowed_cores", lambda: cores)
-    monkeypatch.setattr("psutil.virtual_memory", Memory)
+    monkeypatch.setattr("bertkit.jobs.building.free_memory", lambda: float(free))
     assert build_workers(size) == expected
