@@ -27,6 +27,9 @@ from bertkit.errors import BertkitError, ResourceError
 PATIENCE = 10.0  # seconds before a worker is said to hang, beside those that its batch may take: a minute for the usual one
 _CHARACTERS_A_SECOND = 20_000  # of the slowest machine that is still at work
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from bertkit.corpus.workers import work; work()"
+_THREADS = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+# Left alone, glibc raises these to the largest array that it has seen, and keeps what smaller ones have left.
+_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1048576", "MALLOC_TRIM_THRESHOLD_": "1048576"}
 _Task = tuple[Batch, Future[Made]]
 
 
@@ -106,12 +109,11 @@ class _Process:
     """One worker and the thread that talks with it: a task to it, its answer back, one at a time."""
 
     def __init__(self, number: int, payload: bytes, tasks: queue.SimpleQueue[_Task | None]) -> None:
-        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment,
+            env={**_MEMORY, **os.environ, **_THREADS},
             process_group=0 if os.name == "posix" else None,  # Ctrl-C is the caller's alone
         )
         self.pid = self._process.pid
