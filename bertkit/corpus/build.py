@@ -124,7 +124,7 @@ class _Place:
         if self._named is not None and not is_store(folder):
             raise FolderError(f"{folder} holds other files.", where=str(folder), hint="Name another folder.")
         try:
-            store = TokenStore.open(folder)
+            store = TokenStore.open(folder, checksums=True)  # fewer bytes than were just summed of the text
         except BertkitError as error:
             say("store-damaged", f"{error.message} ({folder}) It is built anew.")
             shutil.rmtree(folder)

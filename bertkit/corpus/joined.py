@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.corpus.store import TokenStore, select_documents
-from bertkit.corpus.store_files import is_store
+from bertkit.corpus.store_files import is_store, must_be_whole
 from bertkit.errors import DataError, MissingError, UsageError
 from bertkit.notices import say
 
@@ -168,16 +168,24 @@ CorpusStore = TokenStore | JoinedStore
 
 
 def store_folders(path: Path) -> list[Path]:
-    """The stores that ``path`` names: itself, or those in the folder that it is, by name; none where it is something else."""
+    """The stores that ``path`` names: itself, or those in the folder that it is, by name; none where it is something else.
+
+    Raises:
+        DataError: One of them has lost its store.json.
+    """
     if is_store(path):
         return [path]
     if not path.is_dir():
         return []
-    return sorted(child for child in path.iterdir() if not child.name.startswith(".") and is_store(child))
+    must_be_whole(path)
+    children = [child for child in path.iterdir() if not child.name.startswith(".")]
+    for child in children:
+        must_be_whole(child)
+    return sorted(child for child in children if is_store(child))
 
 
-def open_stores(folders: Sequence[Path]) -> CorpusStore:
-    """Opens stores as one corpus; each counts once, and shards must be all there.
+def open_stores(folders: Sequence[Path], *, checksums: bool = False) -> CorpusStore:
+    """Opens stores as one corpus; each counts once, and shards must be all there. ``checksums``: every byte is checked.
 
     Raises:
         MissingError: A shard is missing.
@@ -186,7 +194,7 @@ def open_stores(folders: Sequence[Path]) -> CorpusStore:
     """
     opened: dict[str, TokenStore] = {}
     for folder in folders:
-        store = TokenStore.open(folder)
+        store = TokenStore.open(folder, checksums=checksums)
         if store.fingerprint in opened:
             say("store-twice", f"{folder} is the same store as {opened[store.fingerprint].folder}; it is read once.")
         opened.setdefault(store.fingerprint, store)

@@ -15,7 +15,7 @@ from typing import BinaryIO, Literal
 from bertkit.corpus.files import Pipe, TextFile, file_kind
 from bertkit.corpus.hub import PREFIX, hub_sources
 from bertkit.corpus.kinds import WORDS, Kind, ending, inner_name
-from bertkit.corpus.sources import Source
+from bertkit.corpus.sources import Source, unreadable
 from bertkit.corpus.unpacked import PACKED
 from bertkit.errors import DataError, MissingError, UsageError, nearest
 from bertkit.notices import say
@@ -26,6 +26,7 @@ UNREADABLE = frozenset(
 """Endings of files that are surely no text: naming one is an error, not 40 % replacement characters."""
 
 _TAKEN = frozenset([".txt", ".jsonl", ".ndjson", ".parquet", ".pq"])  # .json is more often settings than text
+_MADE = {"store.json": "a token store", "bertkit.json": "a run"}
 _ONCE_HINT = "Write the text to a file first, or build a store of it: `bertkit corpus build - --tokenizer VOCAB`."
 Format = Literal["auto"] | Kind
 
@@ -77,9 +78,7 @@ def _files(path: Path) -> list[Path]:
 
 def _folder_files(folder: Path) -> list[Path]:
     """A folder's files by their endings; files without one only where there are no others. Hidden ones are left out."""
-    inside = [
-        p for p in folder.rglob("*") if p.is_file() and not any(part.startswith(".") for part in p.relative_to(folder).parts)
-    ]
+    inside = _inside(folder)
     taken = [p for p in inside if ending(p.name) in _TAKEN] or [p for p in inside if not ending(p.name)]
     if not taken:
         raise MissingError(
@@ -89,6 +88,42 @@ def _folder_files(folder: Path) -> list[Path]:
         )
     _say_left(str(folder), taken, inside)
     return sorted(taken, key=lambda p: p.relative_to(folder).parts)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The files in a folder of any depth, those behind links to folders too; a text is never left out in silence.
+
+    Raises:
+        DataError: The folder is a token store or a run.
+        MissingError: A folder in it may not be read, or a link leads nowhere.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise unreadable(Path(str(error.filename)), error)
+
+    found, seen = [], set()
+    for root, folders, names in os.walk(folder, followlinks=True, onerror=refuse):
+        if (real := os.path.realpath(root)) in seen:  # a link led back
+            folders.clear()
+            continue
+        seen.add(real)
+        made = next((what for name, what in _MADE.items() if name in names), None)
+        if made is not None and Path(root) == folder:
+            raise DataError(
+                f"{folder} is {made}, not a folder of texts.",
+                where=str(folder),
+                hint="Name the texts themselves; `bertkit pretrain` and `corpus inspect` take a token store as it is.",
+            )
+        if made is not None:  # with a vocabulary, which is no text
+            say("corpus-files", f"{root} is {made}, and is left out.")
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [Path(root) / name for name in names if not name.startswith(".")]
+    for path in found:
+        if path.is_symlink() and not path.exists() and ending(path.name) in _TAKEN:
+            raise MissingError(f"{path} is a link to a file that is not there.", where=str(path))
+    return [path for path in found if path.is_file()]
 
 
 def _matching(pattern: str) -> list[Path]:

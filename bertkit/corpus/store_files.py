@@ -48,6 +48,16 @@ def is_store(folder: Path) -> bool:
     return (folder / FACTS).is_file()
 
 
+def must_be_whole(folder: Path) -> None:
+    """Refuses a folder that holds a store's arrays without store.json: it is neither a store nor a folder of texts.
+
+    Raises:
+        DataError: It is such a folder.
+    """
+    if (folder / IDS).exists() and (folder / SENTENCE_BITS).exists() and not is_store(folder):
+        raise damaged(folder, "store.json is missing")
+
+
 def open_arrays(folder: Path, *, checksums: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The facts of a store and its arrays, mapped.
 

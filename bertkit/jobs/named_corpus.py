@@ -56,7 +56,11 @@ class NamedCorpus:
         opened = open_stores(self.stores)
         wordpiece = load_wordpiece(self.stores[0])
         if wordpiece.fingerprint != opened.tokenizer:
-            raise DataError("The vocabulary beside this token store is not the one that made it.", where=str(self.stores[0]))
+            raise DataError(
+                "The vocabulary beside this token store is not the one that made it.",
+                where=str(self.stores[0]),
+                hint="Remove the store and build it again: bertkit corpus build.",
+            )
         return wordpiece
 
     def must_agree(self, wordpiece: WordPiece, where: str) -> None:
@@ -74,11 +78,15 @@ class NamedCorpus:
             )
 
     def joined(self, built: CorpusStore | None) -> CorpusStore:
-        """The stores with what the texts became behind them; a text whose store is named too is read once."""
+        """The stores, each byte checked, with what the texts became behind them; a text whose store is named too is read once.
+
+        Raises:
+            DataError: A store is damaged.
+        """
         if not self.stores:
             assert built is not None
             return built
-        return open_stores([*self.stores, *(built.folders if built is not None else ())])
+        return open_stores([*self.stores, *(built.folders if built is not None else ())], checksums=True)
 
 
 def _stores_of(path: Path) -> list[Path]:

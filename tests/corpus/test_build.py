@@ -209,8 +209,10 @@ def test_a_damaged_store_is_built_anew(tmp_path: Path) -> None:
     store, _ = build(path, tmp_path / "cache")
     expected = store.ids.tolist()
     assert store.folder is not None
-    for name in ("ids.bin", "store.json", "sentence_bits.bin"):
-        (store.folder / name).write_bytes(b"{")
+    damage = [(name, lambda _: b"{") for name in ("ids.bin", "store.json", "sentence_bits.bin")]
+    flips = [(name, lambda data: bytes([data[0] ^ 1]) + data[1:]) for name in ("ids.bin", "document_hashes.bin")]
+    for name, harm in [*damage, *flips]:
+        (store.folder / name).write_bytes(harm((store.folder / name).read_bytes()))
         with collecting() as heard:
             again, report = build(path, tmp_path / "cache")
         assert [n.kind for n in heard if n.kind == "store-damaged"] == ["store-damaged"]

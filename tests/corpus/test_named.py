@@ -39,6 +39,45 @@ def test_a_folder_is_read_in_one_order_and_the_rest_said(tmp_path: Path) -> None
     ]
 
 
+def test_links_of_a_folder_are_followed_once_and_lead_somewhere(tmp_path: Path) -> None:
+    root = tree(tmp_path / "root", "a.txt", "sub/b.txt")
+    tree(tmp_path, "far/c.txt", "far/deep/d.txt")
+    (root / "link").symlink_to(tmp_path / "far")
+    (root / "sub" / "back").symlink_to("..")
+    (root / "zlink").symlink_to("link")
+    assert names(root, root) == ["a.txt", "link/c.txt", "link/deep/d.txt", "sub/b.txt"]
+    (root / "sub" / "gone.txt").symlink_to("nowhere")
+    with pytest.raises(MissingError, match=r"gone\.txt is a link to a file that is not there"):
+        open_corpus([root])
+
+
+def test_a_folder_that_may_not_be_read_is_no_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, real = tree(tmp_path, "a.txt", "sub/b.txt"), os.scandir
+
+    def scandir(path: str) -> object:
+        if Path(path).name == "sub":
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)  # whoever runs the tests may read everything
+    for named in (root, root / "sub"):
+        with pytest.raises(MissingError, match=r"sub cannot be read: Permission denied"):
+            open_corpus([named])
+
+
+def test_the_vocabulary_of_a_store_or_a_run_is_no_text(tmp_path: Path) -> None:
+    root = tree(
+        tmp_path, "a.txt", "store/vocab.txt", "store/store.json", "runs/x/vocab.txt", "runs/x/bertkit.json", "runs/x/c/v.txt"
+    )
+    with collecting() as heard:
+        assert names(root, root) == ["a.txt"]
+    left = [n.message for n in heard]
+    assert left == [f"{root / 'runs' / 'x'} is a run, and is left out.", f"{root / 'store'} is a token store, and is left out."]
+    for name, what in (("store", "a token store"), ("runs/x", "a run")):
+        with pytest.raises(DataError, match=f"is {what}, not a folder of texts"):
+            open_corpus([root / name])
+
+
 def test_a_folder_of_wikiextractors(tmp_path: Path) -> None:
     for name in ("AB/wiki_00", "AA/wiki_01", "AA/wiki_00"):
         tree(tmp_path, name).joinpath(name).write_bytes(as_articles([["T", f"{name}."], ["U"]]))

@@ -123,6 +123,21 @@ def test_settings_that_cannot_change_a_store_are_said(corpus: Path, wordpiece: W
     assert [w["message"] for w in found.object["warnings"] if w["kind"] == "store-settings"]
 
 
+@pytest.mark.parametrize("named", ["stores/a", "stores"])
+def test_a_damaged_store_is_refused_before_any_work(corpus: Path, wordpiece: WordPiece, tmp_path: Path, named: str) -> None:
+    store = tmp_path / "stores" / "a"
+    build_store(open_corpus([corpus]), wordpiece, CorpusSettings(), folder=store)
+    data = (store / "ids.bin").read_bytes()
+    (store / "ids.bin").write_bytes(data[:100] + bytes([data[100] ^ 255, 255]) + data[102:])  # an id that the vocabulary lacks
+    found = call(*flags(tmp_path / "run", "--corpus", str(tmp_path / named)))
+    assert (found.code, found.object["error"]["where"]) == (3, str(store))
+    assert "the bytes of ids.bin have changed" in found.object["error"]["message"]
+    (store / "store.json").unlink()
+    found = call(*flags(tmp_path / "run", "--corpus", str(tmp_path / named)))
+    assert (found.code, found.object["error"]["where"]) == (3, str(store))
+    assert "store.json is missing" in found.object["error"]["message"]
+
+
 def test_a_folder_of_stores_and_texts_is_refused(wordpiece: WordPiece, tmp_path: Path) -> None:
     (tmp_path / "mixed").mkdir()
     text = write(tmp_path / "mixed" / "a.txt", documents(4))
