@@ -1,4 +1,4 @@
-"""The vocabulary of a corpus command: the one that is named, or one trained on the text and kept in the cache."""
+"""The vocabulary of a text: the one that is named, or one trained on it and kept in the cache for the next run or command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRAINING_VERSION = 1
 
 
 def vocabulary_of(corpus: Corpus, settings: CorpusSettings, tokenizer: TokenizerSettings, console: Console) -> WordPiece:
-    """Reads the vocabulary that is named, else trains the one that ``bertkit pretrain`` would train on this text.
+    """Reads the vocabulary that is named, else the one that was trained on this text before, else trains it.
 
     Raises:
         UsageError: None is named, and the text can be read only once (exit 2).

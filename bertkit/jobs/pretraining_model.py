@@ -15,13 +15,13 @@ from bertkit.corpus.new_words import NewWords
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
 from bertkit.errors import SettingsError
 from bertkit.jobs.console import Console
+from bertkit.jobs.corpus_vocabulary import vocabulary_of
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
 from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.new_words import new_words
 from bertkit.jobs.pretraining_batches import phases_of
 from bertkit.jobs.start import Machine
-from bertkit.jobs.tokenizer import LEAST_FREQUENCY, trained_vocabulary, vocabulary_size
 from bertkit.model.config import EncoderConfig
 from bertkit.notices import say
 from bertkit.settings.commands import PretrainSettings
@@ -117,16 +117,7 @@ class PretrainingModel:
                 self.corpus.must_agree(wordpiece, where)
             return wordpiece
         assert self.corpus.texts is not None
-        size = named.vocab_size or vocabulary_size(self.corpus.texts.text_bytes)
-        wordpiece, _ = trained_vocabulary(
-            self.corpus.texts,
-            self.settings.corpus,
-            self.console,
-            size=size,
-            cased=bool(named.cased),
-            folder=self.folder.path,
-            min_frequency=named.min_frequency or LEAST_FREQUENCY,
-        )
+        wordpiece = vocabulary_of(self.corpus.texts, self.settings.corpus, named, self.console)
         self.folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(self.folder.path, max_length=512)
         return wordpiece

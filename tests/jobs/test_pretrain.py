@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from filecmp import cmp as same_file
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,7 @@ def test_layers_that_are_computed_again_learn_the_same(corpus: Path, tmp_path: P
 @pytest.mark.slow
 def test_the_corpus_alone_is_enough(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BERTKIT_CACHE", str(tmp_path / "cache"))
     write(tmp_path / "wiki.txt", documents(40))
     argv = ["pretrain", "--corpus", "wiki.txt"]
     with at_step(2, lambda course: course.console.stop.request(15)):
@@ -193,6 +195,9 @@ def test_the_corpus_alone_is_enough(corpus: Path, tmp_path: Path, monkeypatch: p
     assert other.code == 130
     assert "runs/wiki-mini is another run's, so this one goes to runs/wiki-mini-2" in other.err
     assert checkpoints(tmp_path / "runs/wiki-mini-2") == [1]
+    assert "an uncased vocabulary of" not in other.err  # the one that the first run trained on this text is taken
+    names = ("vocab.txt", "tokenizer_config.json")
+    assert all(same_file(tmp_path / "runs/wiki-mini" / name, tmp_path / "runs/wiki-mini-2" / name) for name in names)
 
 
 # Refused before the first step
