@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from bertkit.corpus.lines import Span
 
-_OPENING = re.compile(r"<doc (?:[\w:-]+=\"[^\"]*\"\s*)+>\s*")
+# The title stands last, and its own quotes are not escaped: title=""Weird Al" Yankovic">
+_OPENING = re.compile(r"<doc (?=[\w:-]+=)(?:(?!title=)[\w:-]+=\"[^\"]*\"\s*)*(?:title=\".*\"\s*)?>\s*")
 _CLOSING = "</doc>"
 
 

@@ -78,7 +78,7 @@ class WordList:
             word, *rest = line.split("\t") if "\t" in line else line.split()
             columns = columns or min(len(rest) + 1, 2)
             count = rest[0].strip() if rest else "1"
-            if min(len(rest) + 1, 2) != columns or len(rest) > 2 or not (count.isascii() and count.isdigit()):
+            if min(len(rest) + 1, 2) != columns or len(rest) > 2 or not (count.isascii() and count.isdigit() and len(count) < 19):
                 form = "a word and its frequency, a whole number" if columns == 2 else "a word alone, as on the first line"
                 raise DataError(
                     f"Line {number} of the word list is {line[:60]!r}, not {form}.",

@@ -139,6 +139,7 @@ def test_words_alone_part_into_as_few_as_can_be(tmp_path):
         ("喜欢\t100\n\n北京\tmany\n", "not a word and its frequency", "line 3"),
         ("喜欢\t-1\n", "not a word and its frequency", "line 1"),
         ("喜欢\t1.5\n", "not a word and its frequency", "line 1"),
+        ("喜欢\t" + "9" * 5000, "not a word and its frequency", "line 1"),
         ("喜欢\t1\tv\tx\n", "not a word and its frequency", "line 1"),
         ("喜\t5\nabc\t7\n喜欢\t0\n", "no word of two Chinese characters", "words.txt"),
         ("", "no word of two Chinese characters", "words.txt"),

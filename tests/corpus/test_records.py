@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from written_texts import PACKERS, as_articles, as_json_lines, as_text, read, write_parquet
 
 from bertkit.corpus.documents import ReadReport
+from bertkit.corpus.wikiextractor import begins_article
 from bertkit.errors import DataError
 from bertkit.notices import collecting
 
@@ -62,6 +64,19 @@ def test_articles_that_do_not_end(tmp_path: Path) -> None:
     assert [notice.kind for notice in heard] == ["corpus-format"]
     assert "WikiExtractor" in heard[0].message
     assert read(path, format="text")[0] == ['<doc id="1" url="u" title="T">', "T"]
+
+
+def test_titles_with_quotes_which_wikiextractor_does_not_escape(tmp_path: Path) -> None:
+    titles = ['"Weird Al" Yankovic', "A > B", 'The "X"', "plain", '"']
+    marks = [f'<doc id="{n}" url="https://x/?curid={n}" title="{title}">\n' for n, title in enumerate(titles)]
+    text = "".join(f"{mark}{title}\n\nText.\n\n</doc>\n" for mark, title in zip(marks, titles, strict=True))
+    with collecting() as heard:
+        assert read(write(tmp_path / "wiki_00", text.encode())) == [[title, "Text."] for title in titles]
+    assert [notice.kind for notice in heard] == ["corpus-format"]
+    began = time.perf_counter()
+    for line in ("<doc " + 'title="x" ' * 100_000 + ">x", "<doc " + 'a="b" ' * 100_000, '<doc title="' + '">' * 100_000 + "x"):
+        assert not begins_article(line)
+    assert time.perf_counter() - began < 5  # a square of these lengths takes minutes
 
 
 def test_a_text_is_not_taken_for_another_format(tmp_path: Path) -> None:
