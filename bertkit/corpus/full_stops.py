@@ -56,7 +56,6 @@ _NUMBERED = re.compile(
 _CAPITALS = frozenset("VC")  # in capitals a number or an initial, not "versus" or "circa": Pius V. was a Dominican
 _LAST_WORD = re.compile(r"([^\s(\[{\"'“‘«—–-]*)$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
-_QUOTES = '"”’»'
 
 
 def is_full_stop(before: str, following: str) -> bool:

@@ -270,7 +270,7 @@ def select_documents(store: Readable, documents: Int64s) -> TokenStore:
         sentences[store.sentence_ends_between(first, last) - first + place - 1] = True
         place += last - first
         if words is not None:
-            words.append(store.word_begins(np.arange(first, last)))  # type: ignore[arg-type]
+            words += [_begins(store, at, min(at + _BLOCK, last)) for at in range(first, last, _BLOCK)]
     digest = hashlib.sha256(f"documents of {store.fingerprint}\n".encode())
     digest.update(chosen.astype("<i8").tobytes())
     return TokenStore(
@@ -284,6 +284,12 @@ def select_documents(store: Readable, documents: Int64s) -> TokenStore:
         counts={"documents": len(chosen), "sentences": int(sentences.sum()), "tokens": len(ids)},
         word_bits=None if words is None else bits.packed(np.concatenate(words)),
     )
+
+
+def _begins(store: Readable, first: int, last: int) -> NDArray[np.bool_]:
+    begins = store.word_begins(np.arange(first, last))
+    assert begins is not None, "this store keeps where words begin"
+    return begins
 
 
 def check_ends(ends: Int64s, tokens: int, name: str, where: str, *, all_of_them: bool = True) -> None:

@@ -243,19 +243,17 @@ def missing_special(token: str, vocabulary: Sequence[str], where: str) -> ModelE
     )
 
 
-def check_specials(wordpiece: WordPiece, *, pad_token_id: int | None = None, mask: bool = True) -> None:
+def check_specials(wordpiece: WordPiece, *, pad_token_id: int | None = None) -> None:
     """What pretraining needs of a vocabulary, checked before any work.
 
     Args:
         wordpiece: The tokenizer (its making has checked ``[PAD]``, ``[UNK]``, ``[CLS]`` and ``[SEP]``).
         pad_token_id: The one of config.json, where there is one.
-        mask: ``[MASK]`` is needed.
 
     Raises:
         ModelError: ``[MASK]`` is missing, or ``[PAD]`` has another id than the config says.
     """
-    if mask:
-        _ = wordpiece.mask_id
+    _ = wordpiece.mask_id
     if pad_token_id is not None and pad_token_id != wordpiece.pad_id:
         raise ModelError(
             f"[PAD] has id {wordpiece.pad_id} in the vocabulary, but config.json says pad_token_id {pad_token_id}.",

@@ -242,7 +242,6 @@ def test_missing_special_tokens() -> None:  # C08
     without = WordPiece([*SPECIALS[:4], "a"], Flags(lowercase=True))
     with pytest.raises(ModelError, match=r"no \[MASK\]"):
         check_specials(without)
-    check_specials(without, mask=False)
     elsewhere = WordPiece(["a", *SPECIALS], Flags(lowercase=True))
     with pytest.raises(ModelError, match=r"\[PAD\] has id 1 .*pad_token_id 0"):
         check_specials(elsewhere, pad_token_id=0)
