@@ -9,6 +9,7 @@ import sys
 def main() -> int:
     """Runs the command line of this process and returns its exit code."""
     _speak_utf8()
+    _open_streams()
     if "BERTKIT_STARTED_BY" in os.environ:
         from bertkit.jobs.processes import end_with_parent
 
@@ -16,6 +17,13 @@ def main() -> int:
     from bertkit.cli.main import run
 
     return run(sys.argv[1:])
+
+
+def _open_streams() -> None:
+    """Lets standard streams that were closed (``>&-``) lead nowhere: else the next file that is opened takes their number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - it stays open
 
 
 def _speak_utf8() -> None:

@@ -137,7 +137,10 @@ class PretrainingSource:
         try:
             keep_plan(self._draw(epoch, progress), folder, self.key, epoch)
         except OSError as error:  # a full disk or a folder of others': the plan in memory is as good
-            say("plan-not-kept", f"The order of epoch {epoch} is kept in memory only: {error}.")
+            say(
+                "plan-not-kept",
+                f"The order of epoch {epoch} is kept in memory only: {folder} cannot be written ({error.strerror}).",
+            )
         return open_plan(folder, self.key, epoch) or joined(self._draw(epoch, progress))
 
     def tokens_of(self, row: NDArray[np.void]) -> tuple[Ints, Ints]:

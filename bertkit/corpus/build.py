@@ -33,6 +33,8 @@ from bertkit.corpus.writer import flush_folder
 from bertkit.errors import BertkitError, DataError, FolderError, ResourceError, SettingsError
 from bertkit.notices import say
 
+_NO_FOLDER = {errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
+
 
 def build_store(
     corpus: Corpus,
@@ -83,7 +85,7 @@ def build_store(
         workers=workers,
         progress=progress,
     )
-    with _disk(corpus):
+    with _disk(corpus, named=folder):
         store, reused = place.found(), True
         if store is None:
             store, reused = place.made(task, told)
@@ -122,7 +124,8 @@ class _Place:
         if not _filled(folder):
             return None
         if self._named is not None and not is_store(folder):
-            raise FolderError(f"{folder} holds other files.", where=str(folder), hint="Name another folder.")
+            what = "holds other files" if folder.is_dir() else "is no folder"
+            raise FolderError(f"{folder} {what}.", where=str(folder), hint="Name another folder.")
         try:
             store = TokenStore.open(folder, checksums=True)  # fewer bytes than were just summed of the text
         except BertkitError as error:
@@ -228,21 +231,25 @@ def _touch(folder: Path) -> None:
 
 
 @contextmanager
-def _disk(corpus: Corpus) -> Iterator[None]:
+def _disk(corpus: Corpus, *, named: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if named is not None and error.errno in _NO_FOLDER:
+            hint = "Name another folder, or let the cache have it: leave --output out."
+            raise FolderError(f"{named} cannot be made: {error.strerror}.", where=str(named), hint=hint) from error
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             size = "of unknown size" if corpus.bytes is None else f"of {corpus.bytes:,} bytes"
             raise ResourceError(
                 f"The disk is full: a token store takes about half as many bytes as its text ({size}).",
                 where=str(error.filename) if error.filename else None,
-                hint="Make room and start the same command again, which goes on, or name another folder with BERTKIT_CACHE.",
+                hint="Make room and start the same command again, which goes on, or name another folder"
+                + (" with BERTKIT_CACHE." if named is None else "."),
             ) from error
         raise ResourceError(
             f"The token store cannot be written: {error.strerror}.",
             where=str(error.filename) if error.filename else None,
-            hint="BERTKIT_CACHE names another folder for it.",
+            hint="BERTKIT_CACHE names another folder for it." if named is None else "Name another folder.",
         ) from error
 
 

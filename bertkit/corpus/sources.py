@@ -5,6 +5,7 @@ A source knows how its bytes become lines; what parts documents is :mod:`bertkit
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bertkit.corpus.lines import Span
-from bertkit.errors import MissingError
+from bertkit.errors import BertkitError, MissingError, ResourceError
 
 Told = Callable[[int], None]
 """Told how many bytes more have been gone through."""
@@ -116,6 +117,8 @@ def hash_file(path: Path, told: Told | None = None) -> str:
     return digest.hexdigest()
 
 
-def unreadable(path: Path, error: OSError) -> MissingError:
-    """The error for a file that the system will not give."""
+def unreadable(path: Path, error: OSError) -> BertkitError:
+    """The error for a file that the system will not give; a disk that fails is another matter (exit 5)."""
+    if error.errno == errno.EIO:
+        return ResourceError("The disk reports an input/output error.", where=str(path))
     return MissingError(f"{path} cannot be read: {error.strerror or error}.", where=str(path))

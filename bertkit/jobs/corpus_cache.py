@@ -23,6 +23,7 @@ from bertkit.jobs.building import cache_folder, plans_of_others, stores_folder
 from bertkit.jobs.console import Console
 from bertkit.jobs.layout import COLUMNS, cut
 from bertkit.jobs.outcome import Outcome
+from bertkit.notices import hushed
 
 _NAME = 8  # hexadecimal digits that a name has at least
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
@@ -118,7 +119,8 @@ def _kept(folder: Path, name: str) -> Kept:
 
 def _lowercase(folder: Path) -> bool | None:
     try:
-        return read_vocabulary(folder, cased=None)[2].lowercase
+        with hushed("vocabulary-blank", "vocabulary-repeated", "added-token"):  # it was said when the store was built
+            return read_vocabulary(folder, cased=None)[2].lowercase
     except BertkitError:
         return None
 

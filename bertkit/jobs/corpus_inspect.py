@@ -106,7 +106,8 @@ def inspect_corpus(settings: CorpusInspectSettings, console: Console) -> Outcome
     told = found.as_dict()
     if settings.strict and found.judgements:
         kinds = ", ".join(judgement.kind for judgement in found.judgements)
-        raise DataError(f"The text has {len(found.judgements)} faults: {kinds}.", where=found.name).telling(told)
+        faults = "1 fault" if len(found.judgements) == 1 else f"{len(found.judgements)} faults"
+        raise DataError(f"The text has {faults}: {kinds}.", where=found.name).telling(told)
     return Outcome(output=next(iter(found.store.folders), None), extra=told)
 
 
@@ -138,9 +139,8 @@ def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
     named.must_agree(wordpiece, settings.tokenizer.path or "--tokenizer")
     with hushed(*_JUDGED):
         store = read_text(settings.corpus, named, wordpiece, console, "Reading the text", workers=settings.workers)
-    stores_folder().mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory(prefix=".inspecting-", dir=stores_folder()) as work,  # /tmp may be memory
+        _work_folder() as work,
         held(store.folders),
         hushed(*_JUDGED),
     ):
@@ -165,6 +165,15 @@ def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
         seen=tuple(seen),
         judgements=tuple(judge_text(counted, survey, seen)),
     )
+
+
+def _work_folder() -> tempfile.TemporaryDirectory[str]:
+    """In the cache, as /tmp may be memory; in /tmp where the cache may not be written."""
+    try:
+        stores_folder().mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=".inspecting-", dir=stores_folder())
+    except OSError:
+        return tempfile.TemporaryDirectory(prefix="bertkit-inspecting-")
 
 
 def _folders(paths: Sequence[str]) -> list[str]:

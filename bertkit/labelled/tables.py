@@ -158,8 +158,23 @@ def _read_parquet(path: Path) -> tuple[list[str], Records]:
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"The file is no readable Parquet: {str(error).rstrip('.')}.", where=str(path)) from error
     names = _hub_label_names(table.schema.metadata or {})
-    records = ((Place(str(path), n, "row"), named_labels(row, names)) for n, row in enumerate(table.to_pylist(), start=1))
+    try:
+        rows = table.to_pylist()
+    except UnicodeDecodeError:
+        raise _not_utf8(table, path) from None
+    records = ((Place(str(path), n, "row"), named_labels(row, names)) for n, row in enumerate(rows, start=1))
     return list(table.column_names), records
+
+
+def _not_utf8(table: Any, path: Path) -> DataError:
+    """The error for a table of which a cell is no UTF-8, with its row."""
+    for number in range(table.num_rows):
+        try:
+            table.slice(number, 1).to_pylist()
+        except UnicodeDecodeError as error:
+            where = f"{path}, row {number + 1}, byte offset {error.start} of its cell"
+            return DataError(f"Byte 0x{error.object[error.start]:02X} is not UTF-8.", where=where, hint="Mend the row.")
+    raise AssertionError("each row can be read, and all of them cannot")
 
 
 def _hub_label_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:

@@ -13,6 +13,8 @@ from bertkit.corpus.documents import CorpusSettings
 from bertkit.fields import Settings
 from bertkit.settings.parts import TokenizerSettings
 
+_MOST_SHARDS = 100_000
+
 
 class Output(Settings):
     """Where the result goes; never recorded, never compared."""
@@ -88,8 +90,8 @@ class CorpusBuildSettings(_OfText):
     def _shard(cls, value: str | None) -> str | None:
         if value is not None:
             match = re.fullmatch(r"([0-9]+)/([0-9]+)", value)
-            if match is None or not 1 <= int(match[1]) <= int(match[2]):
-                raise ValueError(f"is i/n with i from 1 to n, such as 3/8, not {value!r}")
+            if match is None or not 1 <= int(match[1]) <= int(match[2]) <= _MOST_SHARDS:
+                raise ValueError(f"is i/n with i from 1 to n, such as 3/8, and n up to {_MOST_SHARDS:,}, not {value!r}")
         return value
 
     def shard_numbers(self) -> tuple[int, int] | None:

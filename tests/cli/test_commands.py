@@ -447,6 +447,15 @@ def test_a_full_disk_behind_stdout_is_exit_5(here: Path) -> None:
     assert b"Exception ignored" not in done.stderr
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes the streams")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_lead_nowhere(here: Path, closed: str) -> None:
+    line = f"{sys.executable} -m bertkit corpus ls {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, cwd=here, check=False)
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+
+
 WAITING = """
     import sys, time
     import bertkit.cli.tasks

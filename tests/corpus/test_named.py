@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -13,6 +14,7 @@ from written_texts import as_articles, as_json_lines, as_text, write_parquet
 
 from bertkit.corpus.documents import CorpusSettings, ReadReport, open_corpus, read_documents
 from bertkit.corpus.named import short_name
+from bertkit.corpus.sources import unreadable
 from bertkit.errors import DataError, MissingError, UsageError
 from bertkit.notices import collecting
 
@@ -63,6 +65,10 @@ def test_a_folder_that_may_not_be_read_is_no_empty_one(tmp_path: Path, monkeypat
     for named in (root, root / "sub"):
         with pytest.raises(MissingError, match=r"sub cannot be read: Permission denied"):
             open_corpus([named])
+
+
+def test_a_disk_that_fails_is_no_missing_file() -> None:
+    assert [unreadable(Path("a"), OSError(number, "")).exit_code for number in (errno.EIO, errno.EACCES)] == [5, 4]
 
 
 def test_the_vocabulary_of_a_store_or_a_run_is_no_text(tmp_path: Path) -> None:

@@ -234,3 +234,25 @@ def test_pretrain_finds_what_build_made_and_holds_it(
     assert len(bertkit("ls")["stores"]) == 1
     assert {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()} == before
     assert not is_held(place)
+
+
+def test_what_no_folder_can_be_is_wrong_usage(bertkit: Bertkit) -> None:
+    for named, words in (("a.txt", "is no folder"), ("a.txt/b", "cannot be made"), ("x" * 300, "cannot be made")):
+        error = bertkit("build", "b.txt", "--tokenizer", "vocab", "--output", named, code=2)["error"]
+        assert words in error["message"]
+        assert "BERTKIT_CACHE" not in error["hint"]
+
+
+def test_shards_that_nobody_builds_are_refused(bertkit: Bertkit) -> None:
+    many = "1/99999999999999999999"
+    error = bertkit("build", "a.txt", "--tokenizer", "vocab", "--output", "shards", "--shard", many, code=2)["error"]
+    assert "up to 100,000" in error["message"]
+
+
+def test_ls_does_not_repeat_what_the_build_said_of_a_vocabulary(bertkit: Bertkit) -> None:
+    with Path("vocab/vocab.txt").open("a", encoding="utf-8") as file:
+        file.write("\n\n")
+    Path("odd.txt").write_bytes(Path("vocab/vocab.txt").read_bytes())
+    built = bertkit("build", "a.txt", "--tokenizer", "odd.txt")
+    assert [warning["kind"] for warning in built["warnings"] if warning["kind"] == "vocabulary-blank"] == ["vocabulary-blank"]
+    assert bertkit("ls")["warnings"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,15 @@ def test_strict_is_exit_3_and_tells_all_the_same(inspect: Any) -> None:
     assert (told["ok"], told["error"]["kind"]) == (False, "data")
     assert judged(told) == {"duplicate-documents": "error"}
     assert told["counts"]["documents"] == 120
+
+
+def test_a_cache_that_may_not_be_written_is_enough_for_a_look(inspect: Any, here: Path) -> None:
+    Path("text.txt").write_text(text_of(prose()))
+    store = inspect("text.txt")["stores"][0]
+    Path(store).rename("kept")
+    shutil.rmtree("cache")
+    Path("cache").write_text("a file, in which nobody can make a folder")  # whoever runs the tests may write everywhere
+    assert inspect("kept", code=0)["judgements"] == []
 
 
 def test_a_store_is_inspected_by_its_folder_or_name(inspect: Any, vocabulary: Path, capsys: pytest.CaptureFixture[str]) -> None:

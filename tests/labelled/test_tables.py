@@ -51,6 +51,16 @@ def test_the_same_texts_in_every_format(tmp_path: Path) -> None:
     assert texts(tmp_path / "own.parquet") == expected
 
 
+def test_a_cell_of_parquet_that_is_not_utf8_is_located(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    cells = pyarrow.array([b"fine", b"resum\xe9"], pyarrow.binary()).view(pyarrow.string())
+    parquet.write_table(pyarrow.table({"text": cells, "label": ["0", "1"]}), tmp_path / "own.parquet")
+    with pytest.raises(DataError, match="Byte 0xE9 is not UTF-8") as caught:
+        texts(tmp_path / "own.parquet")
+    assert caught.value.where == f"{tmp_path / 'own.parquet'}, row 2, byte offset 5 of its cell"
+
+
 def test_tsv_quotes_that_do_not_pair_up_are_characters(tmp_path: Path) -> None:
     path = write(tmp_path, "own.tsv", 'text\tpair\tlabel\n"A b\tc\t1\nd\te\t0\nf" g\th\t1\n')
     with collecting() as said:
