@@ -24,7 +24,10 @@ from bertkit.batches.census import Census
 from bertkit.batches.examples import EXAMPLE, ExampleSettings, draw_examples
 from bertkit.batches.text import Ints, Store, VocabularyFacts
 
-RULES = 2  # version of the rules that make a plan: raised when they change, so that an older plan is not taken for one of these
+RULES = 2
+"""Raised whenever the same text, settings and seed would give other examples, in another order or with other masks: an older
+plan is then drawn anew, and a run that began with the older rules is not gone on with."""
+
 _READ = 1 << 20  # examples looked at in one go
 _ABANDONED = 86_400  # seconds after which nobody writes on a draft any more
 _UNUSED = 30 * 86_400  # seconds after which a plan that nobody has opened goes: of other seeds, lengths and objectives

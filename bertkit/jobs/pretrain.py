@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bertkit.batches.plan import RULES
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.holding import held
@@ -17,7 +18,7 @@ from bertkit.jobs.finetune import already_finished, describe, finished, write_mo
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.pretraining_batches import phases_of, sizes, training_batches, validation_batches
+from bertkit.jobs.pretraining_batches import RULES_ARE, phases_of, sizes, training_batches, validation_batches
 from bertkit.jobs.pretraining_model import PretrainingModel
 from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
 from bertkit.jobs.start import Machine, became_values, check_inputs, claimed, corpus_sizes, input_sizes
@@ -169,6 +170,7 @@ class _Pretraining:
             "text": text.fingerprint,
             "validation text": text.validation.fingerprint,
             "tokenizer": self.wordpiece.fingerprint,
+            RULES_ARE: str(RULES),
         }
         if self.checkpoint is not None:
             check_identity(self.checkpoint, identity, self.folder.path)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+from bertkit.batches.plan import RULES
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.corpus.new_words import read_new_words
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
@@ -15,7 +16,7 @@ from bertkit.jobs.console import Console
 from bertkit.jobs.models import config_of, model_folder
 from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.places import STATE, read_state
-from bertkit.jobs.pretraining_batches import training_batches
+from bertkit.jobs.pretraining_batches import RULES_ARE, training_batches
 from bertkit.jobs.pretraining_text import PretrainingText, pretraining_text
 from bertkit.jobs.start import CHECKPOINTS, corpus_sizes, input_sizes
 from bertkit.settings.commands import PretrainSettings
@@ -111,7 +112,17 @@ class PretrainedRun:
         return text
 
     def batches(self, text: PretrainingText) -> tuple[PretrainingSource, ...]:
-        """Its batches, a source a phase, each step in one piece."""
+        """Its batches, a source a phase, each step in one piece.
+
+        Raises:
+            DataError: This version of bertkit would make others (exit 3).
+        """
+        if self.identity.get(RULES_ARE) not in (None, str(RULES)):
+            raise DataError(
+                "This version of bertkit makes other examples than the one that the run began with.",
+                where=str(self.folder),
+                hint="bertkit.json names the version that made the run.",
+            )
         batch = self.settings.batch.model_copy(update={"micro_tokens": None})
         whole = self.settings.model_copy(update={"batch": batch})
         return training_batches(whole, text, self.wordpiece, segments=self.segments)

@@ -17,6 +17,9 @@ from bertkit.jobs.pretraining_text import PretrainingText
 from bertkit.notices import say
 from bertkit.settings.commands import PretrainSettings
 
+RULES_ARE = "version of bertkit's examples"
+"""What a run calls :data:`bertkit.batches.plan.RULES` among what a resume must meet again."""
+
 
 def phases_of(settings: PretrainSettings) -> tuple[Phase, ...]:
     """The phases of a pretraining; one that has none is a single one."""

@@ -279,6 +279,15 @@ def test_changed_text_or_validation_text_is_refused_by_name(part: Path, corpus: 
     assert checkpoints(run) == [3]
 
 
+def test_a_bertkit_of_other_examples_is_refused_by_name(part: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = checkpoints(part)
+    monkeypatch.setattr("bertkit.jobs.pretrain.RULES", 1000)
+    found = call(*flags(corpus, part, ARGUMENTS))
+    assert found.code == 2
+    assert "another version of bertkit's examples" in found.err
+    assert checkpoints(part) == before
+
+
 def test_a_changed_tokenizer_is_refused_by_name(whole: Path, corpus: Path, tmp_path: Path) -> None:
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_bytes((whole / "vocab.txt").read_bytes())

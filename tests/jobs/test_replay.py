@@ -232,6 +232,12 @@ def test_a_text_that_has_changed_is_refused_by_name(short: Path, tmp_path: Path)
     assert told(at(tmp_path / "run", 1)) == before
 
 
+def test_a_bertkit_of_other_examples_makes_none(short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done(*flags(short, tmp_path / "run", BATCHES, "--steps 2"))
+    monkeypatch.setattr("bertkit.jobs.pretrained_run.RULES", 1000)
+    assert "other examples" in str(refused(DataError, tmp_path / "run", 1).message)
+
+
 def test_a_vocabulary_that_has_changed_is_refused(short: Path, tmp_path: Path) -> None:
     done(*flags(short, tmp_path / "run", BATCHES, "--steps 2"))
     for name in ("tokenizer.json", "tokenizer_config.json"):
