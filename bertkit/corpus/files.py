@@ -13,7 +13,7 @@ from typing import BinaryIO
 from bertkit.corpus.kinds import LOOKED_AT, Kind, kind_by_content, kind_by_name, stream_spans
 from bertkit.corpus.lines import Span
 from bertkit.corpus.records import column_bytes, open_parquet, parquet_spans
-from bertkit.corpus.sources import Told, hash_file, unreadable
+from bertkit.corpus.sources import Stamp, Told, hash_file, unreadable
 from bertkit.corpus.unpacked import PACKED, UNPACKING, Unpacked
 
 
@@ -45,6 +45,15 @@ class TextFile:
             return self.path.stat().st_size
         except OSError as error:
             raise unreadable(self.path, error) from error
+
+    @property
+    def stamp(self) -> Stamp:
+        """Size and time of change."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        return found.st_size, found.st_mtime_ns
 
     @property
     def _packed(self) -> bool:
@@ -119,6 +128,7 @@ class Pipe:
 
     size = None
     text_bytes = None
+    stamp = None
     once = True
 
     def __init__(self, name: str, opened: Callable[[], BinaryIO], *, kind: Kind | None, field: str) -> None:

@@ -49,6 +49,7 @@ class HubFile:
     field: str
 
     once = False
+    stamp = None  # its revision never changes
 
     @property
     def name(self) -> str:

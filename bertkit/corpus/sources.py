@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from bertkit.corpus.lines import Span
-from bertkit.errors import BertkitError, MissingError, ResourceError
+from bertkit.errors import BertkitError, DataError, MissingError, ResourceError
 
 Told = Callable[[int], None]
 """Told how many bytes more have been gone through."""
+
+Stamp = tuple[int, int]
 
 _BLOCK = 1 << 22  # bytes hashed at once
 
@@ -30,6 +32,7 @@ class Source(Protocol):
         text_bytes: Bytes of text in it, exactly or estimated; None where nobody knows.
         marked: The format marks where documents end (None among the lines), so blank lines part none.
         once: It can be read once only (a pipe).
+        stamp: Size and time of change of a file; None where there is none.
     """
 
     @property
@@ -42,6 +45,9 @@ class Source(Protocol):
     def marked(self) -> bool: ...  # noqa: D102
     @property
     def once(self) -> bool: ...  # noqa: D102
+
+    @property
+    def stamp(self) -> Stamp | None: ...  # noqa: D102
 
     def digest(self, told: Told | None = None) -> str:
         """What decides the lines: format and a hash of the bytes, or the hub's revision; no name. A pipe's is known once read."""
@@ -76,6 +82,27 @@ class Corpus:
         """The first names, for messages."""
         names = [source.name for source in self.sources[:3]]
         return ", ".join(names) + (f" and {len(self.sources) - 3} more" if len(self.sources) > 3 else "")
+
+    def stamps(self) -> list[Stamp | None]:
+        """The stamp of each source in order.
+
+        Raises:
+            MissingError: A source cannot be read.
+        """
+        return [source.stamp for source in self.sources]
+
+    def must_be_as(self, stamps: Sequence[Stamp | None]) -> None:
+        """Refuses what was made of files that were changed meanwhile: their digests are of another text than was read.
+
+        Raises:
+            DataError: A source has another stamp than before.
+            MissingError: It cannot be read any more.
+        """
+        for source, stamp in zip(self.sources, stamps, strict=True):
+            if source.stamp != stamp:
+                raise DataError(
+                    "The file was changed while it was read.", where=source.name, hint="Start again when nothing writes to it."
+                )
 
     def digests(self, progress: Callable[[int, int | None], None] | None = None) -> list[str]:
         """The digest of each source in order; ``progress`` is told the bytes done and the bytes in all.

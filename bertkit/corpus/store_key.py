@@ -36,6 +36,7 @@ class StoreKey:
         rules = settings.model_dump(mode="json", exclude={"words"})
         self._rest = [wordpiece.fingerprint, rules, words.fingerprint if words else None, versions]
         self._digests: list[str] | None = None
+        self._stamps = corpus.stamps()  # before anything is read
 
     @property
     def fingerprint(self) -> str:
@@ -43,7 +44,12 @@ class StoreKey:
         return self._of(self.shard)
 
     def facts(self) -> dict[str, Any]:
-        """What store.json says of it."""
+        """What store.json says of it, once all is read.
+
+        Raises:
+            DataError: A file was changed meanwhile.
+        """
+        self.corpus.must_be_as(self._stamps)
         names = [source.name for source in self.corpus.sources[:_NAMES]]
         facts: dict[str, Any] = {"fingerprint": self.fingerprint, "sources": names}
         return facts if self.shard is None else {**facts, "shard": list(self.shard), "whole": self._of(None)}

@@ -39,6 +39,7 @@ def vocabulary_of(corpus: Corpus, settings: CorpusSettings, tokenizer: Tokenizer
         )
     size, cased = tokenizer.vocab_size or vocabulary_size(corpus.text_bytes), bool(tokenizer.cased)
     least = tokenizer.min_frequency or LEAST_FREQUENCY
+    stamps = corpus.stamps()
     with console.progress("Looking for its vocabulary", safe=True) as update:
         versions = [READER_VERSION, TRAINING_VERSION]
         facts = [corpus.digests(update), settings.model_dump(mode="json"), size, cased, least, *versions]
@@ -49,6 +50,7 @@ def vocabulary_of(corpus: Corpus, settings: CorpusSettings, tokenizer: Tokenizer
     wordpiece, _ = trained_vocabulary(
         corpus, settings, console, size=size, cased=cased, folder=folder.parent, min_frequency=least
     )
+    corpus.must_be_as(stamps)
     _keep(wordpiece, folder)
     return wordpiece
 

@@ -79,6 +79,7 @@ def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outco
     corpus = open_corpus(settings.files, settings.corpus)
     output = Path(settings.output) if settings.output else Path("runs") / f"{short_name(settings.files[0])}-tokenizer"
     size = settings.vocab_size or vocabulary_size(corpus.text_bytes)
+    stamps = corpus.stamps()
     with console.progress("Summing the text", safe=True) as update:
         fingerprint = text_fingerprint(corpus, update)
 
@@ -107,6 +108,7 @@ def train_tokenizer(settings: TokenizerTrainSettings, console: Console) -> Outco
             folder=folder.path,
             min_frequency=settings.min_frequency,
         )
+        corpus.must_be_as(stamps)
         folder.made("vocab.txt", "tokenizer.json", "tokenizer_config.json")
         wordpiece.save(folder.path, max_length=POSITIONS)
         folder.finish("finished", text=report.as_dict())

@@ -220,6 +220,27 @@ def test_a_damaged_store_is_built_anew(tmp_path: Path) -> None:
         assert again.ids.tolist() == expected
 
 
+@pytest.mark.parametrize("change", ["cut", "longer", "other bytes"])
+def test_a_text_that_changes_while_it_is_read_leaves_no_store(tmp_path: Path, change: str) -> None:
+    """A store has the name of the bytes that were summed: with others in it every later run would take it for theirs."""
+    path = corpus(tmp_path)
+    text = path.read_bytes()
+    changed = {"cut": text[:50], "longer": text + b"\n\nmore.", "other bytes": text[::-1]}[change]
+    told: list[int] = []
+
+    def progress(done: int, total: int | None) -> None:
+        told.append(done)
+        if len(told) == 1:  # summed, and not read yet
+            path.write_bytes(changed)
+            os.utime(path, ns=(1, 1))  # two writes within one tick of the clock
+
+    with pytest.raises(DataError, match="changed while it was read"):
+        build(path, tmp_path / "cache", progress=progress)
+    assert list((tmp_path / "cache").iterdir()) == []
+    path.write_bytes(text)
+    assert not build(path, tmp_path / "cache")[1].reused
+
+
 def test_held_out_documents(tmp_path: Path) -> None:
     path = corpus(tmp_path)
     store, _ = build(path, tmp_path / "cache")
