@@ -53,8 +53,7 @@ def _held(path: Path, what: str) -> BinaryIO | None:
         if taken and _is_still(file, path):
             file.seek(0)
             file.truncate()
-            file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}).encode())
-            file.flush()
+            _tell(file)
             return file
         if not taken and not waited:
             waited = True
@@ -62,6 +61,13 @@ def _held(path: Path, what: str) -> BinaryIO | None:
         file.close()
         if not taken:
             time.sleep(_EVERY)
+
+
+def _tell(file: BinaryIO) -> None:
+    """Writes into the lock who holds it, for those who wait; on a full disk they are not told, and it is held all the same."""
+    said = json.dumps({"host": socket.gethostname(), "pid": os.getpid()}).encode()
+    with contextlib.suppress(OSError):
+        os.write(file.fileno(), said)
 
 
 def _is_still(file: BinaryIO, path: Path) -> bool:

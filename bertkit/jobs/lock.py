@@ -106,13 +106,14 @@ class Lock:
     def _create(self) -> bool:
         """Writes the lock whole under another name and links it: whoever sees it sees all of it."""
         draft = self.path.with_name(f".{NAME}-{self.token}")
-        draft.write_text(json.dumps(self._facts()), encoding="utf-8")
         try:
-            os.link(draft, self.path)
-        except FileExistsError:
-            return False
-        except OSError:  # a file system without hard links
-            return self._create_plainly()
+            draft.write_text(json.dumps(self._facts()), encoding="utf-8")  # the disk may be full
+            try:
+                os.link(draft, self.path)
+            except FileExistsError:
+                return False
+            except OSError:  # a file system without hard links
+                return self._create_plainly()
         finally:
             draft.unlink(missing_ok=True)
         return True

@@ -6,6 +6,7 @@ Each is the named one's, that of the model which is gone on from, the run's own 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from bertkit.batches.phases import Phase, phases_text
 from bertkit.corpus.new_words import NewWords
 from bertkit.corpus.wordpiece import WordPiece, check_specials, load_wordpiece
-from bertkit.errors import SettingsError
+from bertkit.errors import BertkitError, SettingsError
 from bertkit.jobs.console import Console
 from bertkit.jobs.corpus_vocabulary import vocabulary_of
 from bertkit.jobs.folder import RunFolder
@@ -140,6 +141,8 @@ class PretrainingModel:
             check_specials(self.wordpiece, pad_token_id=config.pad_token_id)
             before = self.new_words.before if self.new_words else self.wordpiece
             check_vocabulary(before, config, str(settings.tokenizer.path or self.base))
+            if settings.tokenizer.path is not None:
+                _say_other_entries(before, settings.tokenizer.path, self.base)
             if self.new_words:
                 config = config.changed(vocab_size=max(config.vocab_size, self.wordpiece.size))
         else:
@@ -156,6 +159,21 @@ class PretrainingModel:
         config = config.changed(**_dropout(settings))
         _check_positions(phases_of(settings), config.max_position_embeddings, "phases" if settings.phases else "max_length")
         return config
+
+
+def _say_other_entries(wordpiece: WordPiece, named: str, base: Path) -> None:
+    """Says how many entries of the vocabulary that was named are others than those that the model learned."""
+    try:
+        own = tokenizer_of(base, cased=not wordpiece.lowercase)
+    except BertkitError:  # it has none, or one that cannot be read: that is why another was named
+        return
+    differ = sum(a != b for a, b in zip_longest(own.vocabulary, wordpiece.vocabulary))
+    if differ:
+        say(
+            "other-vocabulary",
+            f"{differ:,} of the {wordpiece.size:,} entries of {named} are others than in {base}: "
+            "what the model learned of those pieces is worth nothing here. Without --tokenizer it goes on with its own.",
+        )
 
 
 def _check_positions(phases: Sequence[Phase], positions: int, name: str) -> None:

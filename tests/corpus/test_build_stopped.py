@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -322,3 +323,13 @@ def test_workers_import_no_slow_library() -> None:
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True)
     assert not {"torch", "transformers", "datasets", "pandas", "pyarrow", "rich"} & set(done.stdout.split())
     assert "bertkit.corpus.passes" in done.stdout.split()
+
+
+def test_a_full_disk_keeps_nobody_from_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("bertkit.corpus.lock.os.write", full)
+    with only_one(tmp_path / "lock", "works") as alone:
+        assert alone
+    assert list(tmp_path.iterdir()) == []

@@ -143,6 +143,24 @@ def test_a_vocabulary_larger_than_the_models(run: Path, corpus: Path, tmp_path: 
     assert call("fill-mask", str(model), "a [MASK]", "--json").code == 0
 
 
+def test_a_vocabulary_of_other_entries_than_the_models_is_said(run: Path, corpus: Path, tmp_path: Path) -> None:
+    entries = (run / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    entries[-1], entries[-2] = "another", "onemore"
+    for name, text in (("other", entries[:-3] + entries[-2:]), ("same", (run / "vocab.txt").read_text("utf-8").splitlines())):
+        (tmp_path / name).write_text("\n".join(text) + "\n", encoding="utf-8")
+    argv = flags(corpus, tmp_path / "more", "--steps 1 --json --overwrite")
+    for name in ("--size", "--vocab-size"):
+        place = argv.index(name)
+        del argv[place : place + 2]
+    said = []
+    for name in ("other", "same"):
+        told = done(*argv, "--init-from", str(run), "--tokenizer", str(tmp_path / name), "--uncased").object["warnings"]
+        said.append([warning["message"] for warning in told if warning["kind"] == "other-vocabulary"])
+    assert len(said[0]) == 1
+    assert said[0][0].startswith("3 of the 299 entries")
+    assert said[1] == []
+
+
 def test_a_dropout_of_its_own_where_it_goes_on_from_a_model(run: Path, corpus: Path, tmp_path: Path) -> None:
     argv = flags(corpus, tmp_path / "more", "--steps 1 --set model.dropout=0 --json")
     for name in ("--size", "--vocab-size"):
