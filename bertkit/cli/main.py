@@ -17,7 +17,7 @@ def run(argv: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII console shows what it can and never fails
-    session = Session(argv)
+    session, code = Session(argv), 0
     try:
         with opened(session), session.stop.installed():
             code = _attempt(session)
@@ -25,7 +25,7 @@ def run(argv: Sequence[str]) -> int:
         session.stderr.flush()
     except BrokenPipeError:  # the reader has seen enough (`| head`)
         _close_quietly()
-        return 0
+        return code
     except OSError as failure:  # the last flush did not fit
         _close_quietly()
         return as_error(failure).exit_code
@@ -50,7 +50,8 @@ def _attempt(session: Session) -> int:
         if isinstance(cause, BrokenPipeError):
             raise cause from None
         error = as_error(cause)
-        _tell(session, error, error.exit_code)
+        with contextlib.suppress(BrokenPipeError):  # nobody reads it; the exit code says it still
+            _tell(session, error, error.exit_code)
         return error.exit_code
     if session.path is not None:
         print(session.path, file=session.stdout)

@@ -85,7 +85,7 @@ def build_store(
         workers=workers,
         progress=progress,
     )
-    with _disk(corpus, named=folder):
+    with _disk(corpus, named=folder, cache=cache):
         store, reused = place.found(), True
         if store is None:
             store, reused = place.made(task, told)
@@ -231,7 +231,7 @@ def _touch(folder: Path) -> None:
 
 
 @contextmanager
-def _disk(corpus: Corpus, *, named: Path | None) -> Iterator[None]:
+def _disk(corpus: Corpus, *, named: Path | None, cache: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -242,13 +242,13 @@ def _disk(corpus: Corpus, *, named: Path | None) -> Iterator[None]:
             size = "of unknown size" if corpus.bytes is None else f"of {corpus.bytes:,} bytes"
             raise ResourceError(
                 f"The disk is full: a token store takes about half as many bytes as its text ({size}).",
-                where=str(error.filename) if error.filename else None,
-                hint="Make room and start the same command again, which goes on, or name another folder"
-                + (" with BERTKIT_CACHE." if named is None else "."),
+                where=str(error.filename or named or cache),
+                hint=f"Make room and start the same command again{'' if corpus.once else ', which goes on'}, "
+                f"or name another folder{' with BERTKIT_CACHE' if named is None else ''}.",
             ) from error
         raise ResourceError(
             f"The token store cannot be written: {error.strerror}.",
-            where=str(error.filename) if error.filename else None,
+            where=str(error.filename or named or cache),
             hint="BERTKIT_CACHE names another folder for it." if named is None else "Name another folder.",
         ) from error
 

@@ -268,7 +268,10 @@ class Console:
         if self._live is not None:
             self._live.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
         else:
-            self._write(self.stderr, text)
+            try:
+                self._write(self.stderr, text)
+            except BrokenPipeError:  # whoever read along has gone (`2>&1 | head`): that is no reason to stop a training
+                _lead_nowhere(self.stderr)
 
     @staticmethod
     def _write(stream: TextIO, text: str) -> None:
@@ -277,6 +280,11 @@ class Console:
         except UnicodeEncodeError:  # a stream that was not made by the command line: spell out what it cannot show
             encoding = stream.encoding or "ascii"
             print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    with open(os.devnull, "wb") as null:  # noqa: PTH123
+        os.dup2(null.fileno(), stream.fileno())
 
 
 def _progress_line(what: str, done: int, total: int | None, note: str) -> str:

@@ -447,6 +447,19 @@ def test_a_full_disk_behind_stdout_is_exit_5(here: Path) -> None:
     assert b"Exception ignored" not in done.stderr
 
 
+@pytest.mark.parametrize(("text", "code"), [("A line.\n\nAnother.\n", 0), ("", 3)])
+def test_work_and_exit_code_outlive_the_reader_of_messages(here: Path, text: str, code: int) -> None:
+    """As with `2>&1 | head -1`, or a log whose reader was killed."""
+    Path("a.txt").write_text(text)
+    reader, writer = os.pipe()
+    os.close(reader)
+    argv = [sys.executable, "-m", "bertkit", "tokenizer", "train", "a.txt", "--vocab-size", "40", "-o", "out"]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=writer, cwd=here, check=False)
+    os.close(writer)
+    assert done.returncode == code
+    assert (here / "out" / "vocab.txt").exists() == (code == 0)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="a shell closes the streams")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_lead_nowhere(here: Path, closed: str) -> None:
