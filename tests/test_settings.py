@@ -181,7 +181,7 @@ def test_a_flag_and_a_set_that_disagree_are_refused() -> None:
 
 
 def test_what_is_needed_and_missing_is_named() -> None:
-    with pytest.raises(SettingsError, match=r"inputs\.corpus is needed.*--corpus"):
+    with pytest.raises(SettingsError, match=r"^--corpus is needed\. \(inputs\.corpus\)"):
         resolve.resolve(PretrainSettings, command="pretrain")
 
 

@@ -44,10 +44,10 @@ def pretrain(
     set_: flags.Set = None,
     json: flags.Json = False,
 ) -> None:
-    """Measure steps of pretraining: tokens a second, share of the ceiling.
+    """Measure the speed and memory of pretraining.
 
-    With --vs transformers the same sequences go through its BertForPreTraining in turn, and the ratio is told as median and
-    spread. Run it on an idle machine.
+    Tokens a second, and their share of what the machine can do. With --vs transformers the same sequences go through its
+    BertForPreTraining in turn, and the ratio is told as median and spread. Run it on an idle machine.
     """
     given = flags.given(
         ("size", "--size", size),

@@ -77,9 +77,10 @@ def build(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Build the token store of a text, which `pretrain` finds again: in the cache, or in --output.
+    """Build the token store of a text.
 
-    The same command again finds that nothing has to be done; one that was stopped goes on.
+    It lies in the cache, where `pretrain` finds it again, or in --output. The same command again finds that nothing has
+    to be done; one that was stopped goes on.
     """
     given = flags.given(
         ("paths", "PATH", paths),
@@ -123,7 +124,10 @@ def inspect(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Show what a model will see of a text, and judge whether it is fit to learn from."""
+    """Show what a model will see of a text.
+
+    It is judged too: is it fit to learn from?
+    """
     given = flags.given(
         ("paths", "PATH", paths),
         ("tokenizer.path", "--tokenizer", tokenizer),
@@ -157,7 +161,10 @@ def ls(json: flags.Json = False) -> None:
 
 
 def rm(names: Stores = None, older_than: OlderThan = None, all_: All = False, json: flags.Json = False) -> None:
-    """Remove token stores from the cache; one that is wanted again is built again, one in use stays."""
+    """Remove token stores from the cache.
+
+    One that is wanted again is built again; one in use stays.
+    """
     from bertkit.jobs.corpus_cache import remove_stores
 
     perform("corpus rm", lambda console: remove_stores(console, names=names or (), older_than=older_than, everything=all_))

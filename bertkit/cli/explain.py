@@ -34,8 +34,9 @@ def explain(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Show what BERT makes of a text: its pieces, one draw of masks, and what a model guesses.
+    """Show what BERT makes of a text, step by step.
 
+    Its pieces, one draw of masks, and what a model guesses:
     `bertkit explain "the cat sat" "it slept" --model runs/wiki-mini`; without --model and --tokenizer the newest
     pretraining is taken.
     """

@@ -84,6 +84,10 @@ def usage(failure: Any) -> UsageError:
     if wrong is not None and command is not None:
         known = list(command.list_commands(context))
         return UsageError(f"There is no command {wrong[1]!r}.{nearest(wrong[1], known)}", where=path, hint=hint)
+    if "unexpected extra argument" in message and "--corpus" in {
+        name for each in getattr(command, "params", ()) for name in each.opts
+    }:
+        hint = "Each text has its own --corpus; a pattern stands in quotes: --corpus 'folder/*.txt'."
     return UsageError(message, where=path, hint=hint)
 
 

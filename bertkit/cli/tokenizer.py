@@ -32,7 +32,10 @@ def train(
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> None:
-    """Train a WordPiece vocabulary on text; the same text and settings give the same bytes every time."""
+    """Train a WordPiece vocabulary on text.
+
+    The same text and settings give the same bytes every time.
+    """
     given = flags.given(
         ("files", "FILE", files),
         ("vocab_size", "--vocab-size", vocab_size),

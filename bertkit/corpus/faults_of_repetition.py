@@ -39,7 +39,9 @@ def duplicate_documents(counted: Counted, survey: Survey) -> Judgement | None:
 
 
 def boilerplate(survey: Survey) -> tuple[Group, ...]:
-    """The lines that stand in so many documents that they are a template's."""
+    """The lines that stand in so many documents that they are a template's; none where documents are too few to tell."""
+    if survey.documents.total < FEW:
+        return ()
     least = max(BOILERPLATE_TIMES, BOILERPLATE_DOCUMENTS * survey.documents.total)
     return tuple(group for group in survey.line_groups if group.count >= least)
 

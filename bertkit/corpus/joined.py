@@ -222,9 +222,9 @@ def _check_shards(stores: Sequence[TokenStore]) -> None:
                     where=f"{some.folder} and {next(iter(others.values())).folder}",
                     hint="Build all shards of the text as it is now.",
                 )
+        numbers = ", ".join(map(str, missing[:8])) + (" and more" if len(missing) > 8 else "")
         raise MissingError(
-            f"Of {count} shards {', '.join(map(str, missing[:8]))}{' and more' if len(missing) > 8 else ''} "
-            f"{'is' if len(missing) == 1 else 'are'} missing.",
+            f"Shard {numbers} of {count} is missing." if len(missing) == 1 else f"Shards {numbers} of {count} are missing.",
             where=str(some.folder and some.folder.parent),
             hint=f"bertkit corpus build … --shard {missing[0]}/{count}",
         )

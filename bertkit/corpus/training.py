@@ -77,7 +77,7 @@ def train_wordpiece(
     if len(pieces) + len(SPECIALS) < size:
         say(
             "vocabulary-size",
-            f"The text gives a vocabulary of {len(pieces) + len(SPECIALS)} entries, not {size}: "
+            f"The text gives a vocabulary of {len(pieces) + len(SPECIALS):,} entries, not {size:,}: "
             f"no further pieces stand together {'once' if min_frequency == 1 else f'{min_frequency} times'}.",
         )
     return WordPiece([*SPECIALS, *pieces], flags, where="the trained vocabulary")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 Update = Callable[..., None]
+_WIDE = 120  # columns from which a bar has room beside a note
 EVERY = 10.0  # seconds between two plain progress lines
 # Figures that are not shares: losses and counts are printed as they are, SQuAD's come as points already.
 _NOT_SHARES = ("loss", "perplexity", "seconds", "tokens", "count", "examples", "steps", "thresh", "unigram", "epoch")
@@ -85,6 +86,8 @@ def points(name: str, value: Any, *, already: bool = False) -> str:
         return clean(value)
     if isinstance(value, int):
         return f"{value:,}"
+    if name.endswith("seconds"):
+        return f"{value:,.1f}"
     if any(word in name for word in _NOT_SHARES):
         return f"{value:.4f}"
     return f"{value if already else value * 100:.2f}"
@@ -256,11 +259,19 @@ class Console:
             TextColumn("{task.fields[note]}", markup=False),
         )
         drawing = RichConsole(file=self.stderr, markup=False, highlight=False, emoji=False)
+        # Losses, rate and time left fill a narrow line: beside them a bar and the times would leave crumbs of everything.
+        narrow = (TextColumn("{task.description} {task.fields[counted]}  {task.fields[note]}", markup=False),)
         with Progress(*columns, console=drawing, redirect_stdout=False, redirect_stderr=False) as live:
-            task = live.add_task(clean(what), total=total, note="")
+            task = live.add_task(clean(what), total=total, note="", counted="")
+
+            def update(done: int, of: int | None, note: str) -> None:
+                live.columns = narrow if note and drawing.width < _WIDE else columns
+                counted = f"{done:,}/{of:,}" if of else f"{done:,}"
+                live.update(task, completed=done, total=of, note=clean(note), counted=counted)
+
             self._live = live
             try:
-                yield lambda done, of, note: live.update(task, completed=done, total=of, note=clean(note))
+                yield update
             finally:
                 self._live = None
 

@@ -67,6 +67,7 @@ class Facts:
             learned nothing but those.
         epochs: One for each length.
         examples: Of the first length.
+        objective: What epochs and examples are made for.
     """
 
     sentences: Lengths
@@ -74,10 +75,20 @@ class Facts:
     unigram: float
     epochs: tuple[Epoch, ...]
     examples: tuple[Shown, ...]
+    objective: str
 
 
 def facts_of(
-    store: CorpusStore, wordpiece: WordPiece, lengths: Sequence[int], *, seed: int, examples: int, plans: Path, console: Console
+    store: CorpusStore,
+    wordpiece: WordPiece,
+    lengths: Sequence[int],
+    *,
+    made: ExampleSettings,
+    masking: MaskingSettings,
+    seed: int,
+    examples: int,
+    plans: Path,
+    console: Console,
 ) -> Facts:
     """Measures a store.
 
@@ -85,6 +96,8 @@ def facts_of(
         store: The text.
         wordpiece: Its vocabulary.
         lengths: L of each epoch that is planned.
+        made: How examples are made, but for their length.
+        masking: How they are masked.
         seed: Of the examples.
         examples: How many are shown.
         plans: A folder for the plans.
@@ -94,7 +107,9 @@ def facts_of(
     epochs: list[Epoch] = []
     shown: tuple[Shown, ...] = ()
     for number, length in enumerate(lengths):
-        source, pairs = _source(store, wordpiece, length, seed, max(1, examples), plans)
+        source, pairs = _source(
+            store, wordpiece, made.model_copy(update={"max_length": length}), masking, seed, max(1, examples), plans
+        )
         with console.progress(f"Planning an epoch of L = {length}", safe=True) as update:
             plan = source.plan(0, update)
         tokens = sum(
@@ -119,6 +134,7 @@ def facts_of(
         unigram=unigram_entropy(store.frequencies()),
         epochs=tuple(epochs),
         examples=shown,
+        objective=made.objective,
     )
 
 
@@ -130,15 +146,21 @@ def unigram_entropy(frequencies: np.ndarray) -> float:
 
 
 def _source(
-    store: CorpusStore, wordpiece: WordPiece, length: int, seed: int, batch: int, plans: Path
+    store: CorpusStore,
+    wordpiece: WordPiece,
+    made: ExampleSettings,
+    masking: MaskingSettings,
+    seed: int,
+    batch: int,
+    plans: Path,
 ) -> tuple[PretrainingSource, bool]:
     facts = VocabularyFacts.of(wordpiece)
-    settings = ExampleSettings(max_length=length)
     try:
-        return PretrainingSource(store, facts, settings, MaskingSettings(), seed=seed, batch_size=batch, plans=plans), True
+        source = PretrainingSource(store, facts, made, masking, seed=seed, batch_size=batch, plans=plans)
     except DataError:  # a single document has no pairs
-        settings = ExampleSettings(max_length=length, objective="mlm")
-        return PretrainingSource(store, facts, settings, MaskingSettings(), seed=seed, batch_size=batch, plans=plans), False
+        alone = made.model_copy(update={"objective": "mlm"})
+        return PretrainingSource(store, facts, alone, masking, seed=seed, batch_size=batch, plans=plans), False
+    return source, made.objective != "mlm"
 
 
 def _shown(source: PretrainingSource, wordpiece: WordPiece) -> list[Shown]:

@@ -8,13 +8,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bertkit.batches.examples import ExampleSettings
+from bertkit.batches.masking import MaskingSettings
 from bertkit.corpus.documents import open_corpus
 from bertkit.corpus.holding import held
 from bertkit.corpus.joined import CorpusStore
 from bertkit.corpus.judgement import Counted, Judgement
 from bertkit.corpus.survey import Survey, survey_text
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
-from bertkit.errors import DataError
+from bertkit.errors import DataError, UsageError
 from bertkit.jobs.building import read_text, stores_folder, with_rate
 from bertkit.jobs.console import Console
 from bertkit.jobs.corpus_cache import find_store, kept_stores
@@ -26,7 +28,7 @@ from bertkit.jobs.corpus_seen import seen_in
 from bertkit.jobs.corpus_vocabulary import vocabulary_of
 from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.places import STATE
+from bertkit.jobs.places import STATE, read_state
 from bertkit.jobs.pretraining_batches import phases_of
 from bertkit.labelled.texts import evaluation_files
 from bertkit.notices import hushed, say
@@ -101,7 +103,7 @@ def inspect_corpus(settings: CorpusInspectSettings, console: Console) -> Outcome
     if settings.step is not None:
         shown = settings.examples if "examples" in settings.model_fields_set else None
         return show_step(settings.paths, settings.step, console, shown=shown)
-    found = _inspected(_of_run(settings), console)
+    found = _inspected(*_of_run(settings), console)
     print_page(found, console)
     told = found.as_dict()
     if settings.strict and found.judgements:
@@ -111,14 +113,20 @@ def inspect_corpus(settings: CorpusInspectSettings, console: Console) -> Outcome
     return Outcome(output=next(iter(found.store.folders), None), extra=told)
 
 
-def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
-    """For a run folder the settings that inspect its text; others stay."""
+def _of_run(settings: CorpusInspectSettings) -> tuple[CorpusInspectSettings, ExampleSettings, MaskingSettings]:
+    """For a run folder the settings that inspect its text, and how it makes examples; others stay."""
     run = Path(settings.paths[0])
-    if len(settings.paths) != 1 or not (run / STATE).is_file():
-        return settings
+    state = read_state(run) if len(settings.paths) == 1 and (run / STATE).is_file() else None
+    if state is None:
+        return settings, ExampleSettings(), MaskingSettings()
+    if state.get("command_name") != "pretrain":
+        raise UsageError(
+            f"This is a run of `bertkit {state.get('command_name')}`, and only those of `bertkit pretrain` have a corpus.",
+            where=settings.paths[0],
+        )
     its = resolve(PretrainSettings, command="pretrain", recipe=str(run / "settings.yaml"))
     tokenizer = settings.tokenizer.model_copy(update={"path": settings.tokenizer.path or str(run)})
-    return settings.model_copy(
+    inspected = settings.model_copy(
         update={
             "paths": its.inputs.corpus,
             "corpus": its.corpus,
@@ -127,9 +135,10 @@ def _of_run(settings: CorpusInspectSettings) -> CorpusInspectSettings:
             "max_lengths": settings.max_lengths or tuple(dict.fromkeys(phase.max_length for phase in phases_of(its))),
         }
     )
+    return inspected, its.examples, its.masking
 
 
-def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
+def _inspected(settings: CorpusInspectSettings, made: ExampleSettings, masking: MaskingSettings, console: Console) -> Inspection:
     for path in settings.against:  # before any work
         evaluation_files(Path(path))
     if settings.validation:
@@ -149,6 +158,8 @@ def _inspected(settings: CorpusInspectSettings, console: Console) -> Inspection:
             store,
             wordpiece,
             settings.max_lengths or LENGTHS,
+            made=made,
+            masking=masking,
             seed=settings.seed,
             examples=settings.examples,
             plans=Path(work) / "plans",

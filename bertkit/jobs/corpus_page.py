@@ -11,6 +11,7 @@ from bertkit.corpus.lengths import Lengths
 from bertkit.corpus.overlap import LEAST
 from bertkit.jobs.console import Console, clean
 from bertkit.jobs.corpus_judgement import Seen, seen_rows, short_name
+from bertkit.jobs.corpus_replay import PAIR_LABELS
 from bertkit.jobs.layout import beside, cut, histogram, page_width, shows_blocks
 from bertkit.jobs.masked_text import LEGEND, styled
 
@@ -49,8 +50,8 @@ def _figures(found: Inspection, console: Console, width: int) -> None:
         ("unigram", f"{facts.unigram:.2f} nats a token, a masked-word loss that word frequencies alone give"),
     ]
     for epoch in facts.epochs:
-        share = "no pairs" if epoch.is_next is None else f"{100 * epoch.is_next:.1f} % IsNext"
-        cut_ones = f", {epoch.cut_sentences:,} sentences cut" if epoch.cut_sentences else ""
+        share = "no pairs" if epoch.is_next is None else f"{100 * epoch.is_next:.1f} % {PAIR_LABELS[facts.objective][0]}"
+        cut_ones = f", {epoch.cut_sentences:,} sentence{'s' * (epoch.cut_sentences > 1)} cut" if epoch.cut_sentences else ""
         rows.append(
             (f"L = {epoch.max_length}", f"{epoch.examples:,} examples an epoch, {share}, {epoch.tokens:.0f} tokens{cut_ones}")
         )
@@ -86,7 +87,7 @@ def _used(lengths: Lengths) -> tuple[Sequence[int], list[str]]:
 def _examples(found: Inspection, console: Console) -> None:
     console.styled([("Examples as the model sees them. ", ""), *LEGEND], first=_INDENT, rest=_INDENT)
     for example in found.facts.examples:
-        label = "" if example.is_next is None else "IsNext  " if example.is_next else "NotNext  "
+        label = "" if example.is_next is None else PAIR_LABELS[found.facts.objective][not example.is_next] + "  "
         console.styled([(label, "bold blue"), *styled(example.pieces)], first=_INDENT + "- ", rest=_INDENT * 2)
 
 

@@ -11,7 +11,7 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.replay import Replay, ReplayedSequence, replay
 
 _INDENT = "  "
-_LABELS = {
+PAIR_LABELS = {
     "mlm+nsp": ("IsNext", "NotNext"),  # by label: 0 is next
     "mlm+sop": ("InOrder", "Swapped"),
 }
@@ -40,7 +40,9 @@ def show_step(paths: tuple[str, ...], step: int, console: Console, *, shown: int
 
 def _heading(found: Replay, shown: int) -> str:
     seen = "was seen" if found.seen else "is to come"
-    part = "" if shown == len(found.sequences) else f", the first {shown} of them here"
+    part = (
+        "" if shown == len(found.sequences) else f", the first {shown} of them here" if shown != 1 else ", the first of them here"
+    )
     sure = "" if found.sure else "; the clock may change the phase before it"
     return (
         f"Step {found.step:,} {seen}: epoch {found.epoch + 1}, batch {found.batch:,}, phase {found.phase}, "
@@ -51,6 +53,6 @@ def _heading(found: Replay, shown: int) -> str:
 def _facts(number: int, sequence: ReplayedSequence, objective: str) -> str:
     facts = [f"{number}.", f"{len(sequence.after)} tokens, {len(sequence.labels)} to be guessed"]
     if sequence.pair_label is not None:
-        facts.insert(1, _LABELS[objective][sequence.pair_label] + ",")
+        facts.insert(1, PAIR_LABELS[objective][sequence.pair_label] + ",")
     documents = " and ".join(f"{document + 1:,}" for document in dict.fromkeys(sequence.documents))
     return " ".join(facts) + f", document {documents}"

@@ -25,7 +25,7 @@ def new_words(path: str, wordpiece: WordPiece, console: Console) -> NewWords:
     )
     skipped = [
         f"{number:,} {what}"
-        for number, what in ((found.known, "are in the vocabulary already"), (found.repeated, "stand in the file twice"))
+        for number, what in ((found.known, "in the vocabulary already"), (found.repeated, "in the file twice"))
         if number
     ]
     if skipped:

@@ -126,7 +126,11 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
 def _lines(kind: str, stdin: TextIO) -> TaskPart:
     """A text a line, or two parted by a TAB."""
     if kind != "classification":
-        raise MissingError("There is nothing to predict.", where="--data, --test-file", hint="Name a file with --test-file.")
+        raise MissingError(
+            "There is nothing to predict: stdin is read for tasks that classify alone.",
+            where="--data, --test-file",
+            hint="Name a file with --test-file.",
+        )
     rows = []
     for number, line in enumerate(_utf8(stdin), 1):
         text, tab, pair = line.rstrip("\r\n").partition("\t")

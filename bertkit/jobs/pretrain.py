@@ -195,9 +195,10 @@ class _Pretraining:
         held = "the training text itself" if text.validates_on_itself else "held out, chosen by hash"
         if settings.inputs.validation:
             held = "the validation file"
+        held_out = text.validation.counts["documents"]
         say_(
             f"Text: {text.documents:,} documents, {text.sentences:,} sentences, {text.tokens:,} tokens; "
-            f"validation: {text.validation.counts['documents']:,} documents ({held})."
+            f"validation: {held_out:,} document{'' if held_out == 1 else 's'} ({held})."
         )
         say_(f"Vocabulary: {self.wordpiece.size:,} entries, {'uncased' if self.wordpiece.lowercase else 'cased'}.")
         what = f"going on from {self.start.base}" if self.start.base is not None else f"{settings.model.size} (new)"

@@ -25,7 +25,8 @@ Layer = dict[str, Entry]
 _SHORT = {"lr": "learning_rate", "batch_size": "size", "mlm_probability": "probability", "mixed_precision": "precision"}
 _SHORT |= {"num_train_epochs": "epochs", "doc_stride": "stride", "max_seq_length": "max_length", "max_steps": "steps"}
 # How the command line gives what has no default.
-_GIVEN_BY = {"inputs.corpus": "--corpus", "model": "MODEL", "files": "FILES", "text": "TEXT"}
+# What must be given, as the command line names it.
+_GIVEN_BY = {"inputs.corpus": "--corpus", "model": "MODEL", "files": "FILE", "text": "TEXT", "paths": "PATH", "texts": "A text"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
 def _message(error: Mapping[str, Any], key: str) -> str:
     kind, given = error["type"], error.get("input")
     if kind == "missing":
-        return f"{key} is needed."
+        return f"{_GIVEN_BY.get(key, key)} is needed."
     text = str(error["msg"])
     for prefix in ("Value error, ", "Input "):
         text = text.removeprefix(prefix)
@@ -170,7 +171,7 @@ def _errors(error: ValidationError, layer: Layer, known: Mapping[str, Any]) -> I
         key = next((".".join(words[:n]) for n in range(len(words), 0, -1) if ".".join(words[:n]) in known), ".".join(words))
         # A section's own check has the section as its place: point at the first of its settings that was given.
         entry = layer.get(key) or next((e for k, e in layer.items() if key and k.startswith(key + ".")), None)
-        where = entry.where if entry else _GIVEN_BY.get(key) if item["type"] == "missing" else None
+        where = entry.where if entry else key if item["type"] == "missing" and key in _GIVEN_BY else None
         yield key, Problem(_message(item, key or "these settings"), where)
 
 

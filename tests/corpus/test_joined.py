@@ -109,7 +109,7 @@ def test_shards_are_one_corpus_when_all_are_there(tmp_path: Path) -> None:
     with collecting() as heard:
         assert open_stores([*folders, folders[1]]).fingerprint == joined.fingerprint
     assert [n.kind for n in heard] == ["store-twice"]
-    with pytest.raises(MissingError, match="Of 3 shards 2 is missing"):
+    with pytest.raises(MissingError, match="Shard 2 of 3 is missing"):
         open_stores([folders[0], folders[2]])
 
 

@@ -44,7 +44,7 @@ def test_a_run_with_new_words(make_model: MakeModel, corpus: Path, words: Path, 
     assert "New words: 3 of" in told.err
     skipped = [w["message"] for w in told.object["warnings"] if w["kind"] == "new-words-skipped"]
     assert len(skipped) == 1
-    assert "1 are in the vocabulary already, 1 stand in the file twice" in skipped[0]
+    assert "1 in the vocabulary already, 1 in the file twice" in skipped[0]
     after = load_wordpiece(tmp_path / "run")
     assert after.vocabulary == (*before.vocabulary, "metaclass", "coroutine", "lambda")
     old, new = weights(start), weights(tmp_path / "run")

@@ -111,6 +111,28 @@ def test_progress_on_a_terminal_is_drawn_and_lines_stay_whole(tmp_path: Path) ->
     assert b"[red]loss[/red]" in shown
 
 
+@pytest.mark.parametrize(
+    ("columns", "shown", "bar"),
+    [
+        ("80", "Training 20/1,000  mlm 6.789  nsp 0.692  lr 3.26e-04  8,719 tokens/s  0:35 left", False),
+        ("160", "8,719 tokens/s  0:35 left", True),
+    ],
+)
+def test_a_note_has_a_narrow_line_to_itself(monkeypatch: pytest.MonkeyPatch, columns: str, shown: str, bar: bool) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("TERM", "xterm")
+    told = Console(stdout=io.StringIO(), stderr=Terminal(), first=True)
+    with told.progress("Training", 1000) as update:
+        update(20, note="mlm 6.789  nsp 0.692  lr 3.26e-04  8,719 tokens/s  0:35 left")
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", told.stderr.getvalue()).replace("\r", "\n").strip().split("\n")[-1]  # type: ignore[attr-defined]
+    assert shown in last
+    assert any(c in last for c in "━╸") == bar
+
+
 def test_an_update_that_is_a_safe_point_stops() -> None:
     told, _, _ = console()
     told.stop.request(signal.SIGTERM)

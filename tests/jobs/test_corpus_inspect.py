@@ -283,6 +283,39 @@ def test_a_run_is_inspected_by_its_text_and_by_its_steps(
     assert run(["corpus", "inspect", "text.txt", "--step", "3"]) == 2
 
 
+def test_a_run_is_inspected_with_its_own_examples(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("text.txt").write_text(text_of(prose()))
+    train_wordpiece(iter(prose()), size=60, lowercase=True).save(Path("pieces"), max_length=512)  # words are of several pieces
+    argv = ["--corpus", "text.txt", "--tokenizer", "pieces", "--size", "tiny", "--steps", "1", "--batch-size", "2", "-q"]
+    for objective, masking in (("mlm+sop", "word"), ("mlm", "token")):
+        made = ["--objective", objective, "--masking", masking, "--output", objective]
+        assert run(["pretrain", *argv, *made, "--max-length", "64"]) == 0
+    capsys.readouterr()
+    assert run(["corpus", "inspect", "mlm+sop", "--show", "20"]) == 0
+    page = capsys.readouterr().out
+    assert all(words in page for words in ("% InOrder", "- InOrder", "- Swapped"))
+    assert "Next" not in page
+    assert re.search(r"\w\[[^\]]*=", page) is None  # of a word that is masked whole no piece stands before a mask
+    assert run(["corpus", "inspect", "mlm", "--show", "20"]) == 0
+    page = capsys.readouterr().out
+    assert "no pairs" in page
+    assert re.search(r"\w\[[^\]]*=", page) is not None
+    Path("tuned").mkdir()
+    Path("tuned", "bertkit.json").write_text('{"command_name": "finetune"}')
+    assert run(["corpus", "inspect", "tuned"]) == 2
+    assert "a run of `bertkit finetune`" in capsys.readouterr().err
+
+
+def test_lines_that_repeat_are_told_of_one_long_document_too(inspect: Any) -> None:
+    lines = [line for document in prose() for line in document]
+    Path("text.txt").write_text(
+        "\n".join(
+            line + ("\nThis line stands in it again and again and again." if n % 5 == 0 else "") for n, line in enumerate(lines)
+        )
+    )
+    assert judged(inspect("text.txt"))["duplicate-lines"] == "warning"
+
+
 def test_the_shards_of_a_text_are_one_corpus(inspect: Any, vocabulary: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("text.txt").write_text(text_of(prose()))
     for shard in ("1/2", "2/2"):
