@@ -28,7 +28,7 @@ def duplicate_documents(counted: Counted, survey: Survey) -> Judgement | None:
         level=level,
         message=f"{survey.documents.repeated:,} of {survey.documents.total:,} documents ({percent(share)}) stand in the text "
         "before, word for word.",
-        hint="`bertkit corpus build --dedup exact` or `bertkit pretrain --set corpus.dedup=exact` leaves them out.",
+        hint="`--dedup exact` of `bertkit corpus build` and `bertkit pretrain` leaves them out.",
         figures={
             "repeated": survey.documents.repeated,
             "documents": survey.documents.total,

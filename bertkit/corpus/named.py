@@ -55,19 +55,23 @@ def named_sources(paths: Sequence[str | Path], *, field: str, format: Format, on
         elif str(path).startswith(PREFIX):
             found += hub_sources(str(path), kind=kind, field=field)
         else:
-            found += [_pipe(p, kind, field, once) if _is_pipe(p) else p for p in _files(Path(path))]
+            found += [_pipe(p, kind, field, once) if _is_pipe(p) else p for p in _files(Path(path), known=kind is not None)]
     if not found:
         raise MissingError("No corpus was named.", hint="Name a text file or a folder of them.")
     return tuple(_known(_once(found), kind, field))
 
 
-def _files(path: Path) -> list[Path]:
+def _files(path: Path, *, known: bool) -> list[Path]:
+    """``known``: the format is stated, whatever the ending says."""
     if path.is_dir():
         return _folder_files(path)
     if path.exists():
-        if ending(path.name) in UNREADABLE:
+        if ending(path.name) in UNREADABLE and not known:
             raise DataError(
-                f"{ending(path.name)} files are not plain text.", where=str(path), hint="Give it unpacked, as UTF-8 text (.txt)."
+                f"{ending(path.name)} files are not plain text.",
+                where=str(path),
+                hint="Give it unpacked, as UTF-8 text (.txt); if it is text, say so with --set corpus.format=text "
+                "(or wikiextractor, jsonl, parquet).",
             )
         return [path]
     if glob.has_magic(str(path)):

@@ -84,6 +84,16 @@ def test_the_vocabulary_of_a_store_or_a_run_is_no_text(tmp_path: Path) -> None:
             open_corpus([root / name])
 
 
+def test_a_stated_format_goes_before_an_ending(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(as_articles([["One here."], ["Another."]]))
+    with pytest.raises(DataError, match=r"\.xml files are not plain text") as caught:
+        open_corpus([path])
+    assert "--set corpus.format=text" in str(caught.value.hint)
+    settings = CorpusSettings(format="wikiextractor")
+    assert len(list(read_documents(open_corpus([path], settings), settings, ReadReport()))) == 2
+
+
 def test_a_folder_of_wikiextractors(tmp_path: Path) -> None:
     for name in ("AB/wiki_00", "AA/wiki_01", "AA/wiki_00"):
         tree(tmp_path, name).joinpath(name).write_bytes(as_articles([["T", f"{name}."], ["U"]]))
