@@ -144,13 +144,6 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
         raise DataError(
             "The line is JSON, but no object with named columns.", where=where, hint='Write {"text": …, "label": …} on each line.'
         )
-    if "\\u" in line:  # alone these can spell it
-        try:
-            json.dumps(record, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise DataError(
-                "The line holds half a surrogate pair, which is no character.", where=where, hint="Mend it."
-            ) from None
     return record
 
 

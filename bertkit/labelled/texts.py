@@ -77,6 +77,19 @@ def row_texts(path: Path) -> Iterator[RowTexts]:
     Raises:
         DataError: It cannot be read.
     """
+    for row in _rows(path):
+        for text in row.texts:
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:  # JSON can spell it, and no tokenizer takes it
+                half = f"U+{ord(text[error.start]):04X}"
+                raise DataError(
+                    f"The row holds half a surrogate pair ({half}), which is no character.", where=row.place
+                ) from None
+        yield row
+
+
+def _rows(path: Path) -> Iterator[RowTexts]:
     ending = path.suffix.lower()
     if ending == ".json":
         for question in read_squad(path)[0]:

@@ -51,13 +51,6 @@ def test_the_same_texts_in_every_format(tmp_path: Path) -> None:
     assert texts(tmp_path / "own.parquet") == expected
 
 
-def test_half_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
-    path = write(tmp_path, "own.jsonl", '{"text": "\\ud83d\\ude00", "label": "0"}\n{"text": "\\ud83d", "label": "1"}\n')
-    with pytest.raises(DataError, match="half a surrogate pair") as caught:
-        texts(path)
-    assert caught.value.where == f"{path}, line 2"
-
-
 def test_a_cell_of_parquet_that_is_not_utf8_is_located(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

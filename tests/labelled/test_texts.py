@@ -61,3 +61,20 @@ def test_a_file_of_a_folder_that_is_no_tasks_is_left_out(tmp_path: Path) -> None
     assert [notice.kind for notice in heard] == ["not-a-task-file"]
     with pytest.raises(DataError):
         list(files_with_texts(tmp_path / "labels-dev.json"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("dev.jsonl", '{"text": "fine \\ud83d\\ude00"}\n{"text": "\\ud83d"}\n'),
+        (
+            "dev.json",
+            '{"data": [{"paragraphs": [{"context": "a \\ud83d b", "qas": '
+            '[{"id": "1", "question": "b?", "answers": [{"text": "b", "answer_start": 4}]}]}]}]}',
+        ),
+    ],
+)
+def test_half_a_surrogate_pair_is_no_text(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match="half a surrogate pair"):
+        list(row_texts(tmp_path / name))
