@@ -15,6 +15,7 @@ from bertkit.settings.layers import keys
 from bertkit.settings.parts import Every, every
 from bertkit.settings.reading import Entry, parse, scalar
 from bertkit.settings.recipes import recipes
+from bertkit.settings.tools import ExplainSettings
 
 
 def pretrain(*sets: str, recipe: Path | str | None = None, **flags: Any) -> PretrainSettings:
@@ -183,6 +184,12 @@ def test_a_flag_and_a_set_that_disagree_are_refused() -> None:
 def test_what_is_needed_and_missing_is_named() -> None:
     with pytest.raises(SettingsError, match=r"^--corpus is needed\. \(inputs\.corpus\)"):
         resolve.resolve(PretrainSettings, command="pretrain")
+
+
+def test_what_is_needed_and_wrong_is_told_once() -> None:
+    with pytest.raises(SettingsError) as refused:
+        resolve.resolve(ExplainSettings, command="explain", flags={"texts": Entry(["a", "b", "c"], "A [B]")})
+    assert str(refused.value).startswith("texts takes 2 at most, not 3. (A [B])")
 
 
 def test_a_path_that_is_no_utf8_is_named() -> None:

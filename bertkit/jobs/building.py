@@ -72,7 +72,8 @@ def read_text(
 
 def tell(forecast: Forecast, console: Console) -> None:
     """Says what a build will take."""
-    workers = f"{forecast.workers} processes beside this one" if forecast.workers else "this process alone"
+    beside = "1 process" if forecast.workers == 1 else f"{forecast.workers} processes"
+    workers = f"{beside} beside this one" if forecast.workers else "this process alone"
     console.say(
         f"Building the token store: about {forecast.disk / 1e6:,.0f} MB of disk ({forecast.free / 1e6:,.0f} MB free) and "
         f"{forecast.memory / 1e6:,.0f} MB of memory, {workers}."

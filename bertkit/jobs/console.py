@@ -144,6 +144,11 @@ class Console:
         if self.first and not self.quiet:
             self._error_line(clean(text))
 
+    def reading(self, stdin: TextIO) -> None:
+        """Says that texts are waited for, where a person would have to type them."""
+        if stdin.isatty():
+            self.say("Reading texts, one a line, from the terminal: Ctrl-D on an empty line ends them.")
+
     def notice(self, notice: Notice) -> None:
         """A notice: printed once on stderr, and kept for ``--json``."""
         if notice not in self.heard:

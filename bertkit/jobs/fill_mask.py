@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import numpy as np
 import torch
 
-from bertkit.errors import DataError
+from bertkit.errors import DataError, MissingError
 from bertkit.jobs.console import Console
 from bertkit.jobs.models import model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
@@ -25,9 +25,15 @@ def fill_mask(settings: FillMaskSettings, console: Console, stdin: TextIO | None
     Raises:
         DataError: A text without ``[MASK]``, or one that is longer than the model's positions (exit 3).
         ModelError: The model has no masked-LM head (exit 3).
+        MissingError: No text is named, and stdin holds none (exit 4).
     """
     machine = Machine.of(settings.device)
-    texts = list(settings.texts) or [line.rstrip("\r\n") for line in stdin or sys.stdin]
+    texts = list(settings.texts)
+    if not texts:
+        console.reading(stdin or sys.stdin)
+        texts = [line.rstrip("\r\n") for line in stdin or sys.stdin]
+    if not texts:
+        raise MissingError("There is no text on stdin.", where="stdin", hint='Pipe texts in, or name one: "the [MASK] sat".')
     filled = masks_of(settings.model, texts, cased=settings.cased, top=settings.top, machine=machine)
     for text, masks in zip(texts, filled, strict=True):
         console.result(text)

@@ -48,6 +48,7 @@ def predict(settings: PredictSettings, console: Console, stdin: TextIO | None = 
         where.parent.mkdir(parents=True, exist_ok=True)
         write_predictions(where, said)
         kind.write_official(where.parent, said, part.rows, task, name)
+        console.say(f"Written to {where}")
     output = None if settings.output is None else Path(settings.output)
     return Outcome(output=output, metrics={"examples": sum(len(said) for _, said in found.values())})
 
@@ -76,7 +77,7 @@ def predicted(
         data = settings.data
         task, kind = task_of(settings.task, data)
         if data.folder is None and data.test_file is None and data.validation_file is None and settings.part is None:
-            parts = {"stdin": peers.main_only(lambda: _lines(kind.name, stdin or sys.stdin))}
+            parts = {"stdin": peers.main_only(lambda: _lines(kind.name, stdin or sys.stdin, console))}
         else:
             parts = peers.main_only(lambda: chosen_parts(task, settings, ("test",)))
         before(list(parts))
@@ -123,7 +124,7 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
     return places
 
 
-def _lines(kind: str, stdin: TextIO) -> TaskPart:
+def _lines(kind: str, stdin: TextIO, console: Console) -> TaskPart:
     """A text a line, or two parted by a TAB."""
     if kind != "classification":
         raise MissingError(
@@ -131,6 +132,7 @@ def _lines(kind: str, stdin: TextIO) -> TaskPart:
             where="--data, --test-file",
             hint="Name a file with --test-file.",
         )
+    console.reading(stdin)
     rows = []
     for number, line in enumerate(_utf8(stdin), 1):
         text, tab, pair = line.rstrip("\r\n").partition("\t")

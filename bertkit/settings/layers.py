@@ -150,6 +150,8 @@ def _message(error: Mapping[str, Any], key: str) -> str:
     kind, given = error["type"], error.get("input")
     if kind == "missing":
         return f"{_GIVEN_BY.get(key, key)} is needed."
+    if kind == "too_long":
+        return f"{key} takes {error['ctx']['max_length']} at most, not {error['ctx']['actual_length']}."
     text = str(error["msg"])
     for prefix in ("Value error, ", "Input "):
         text = text.removeprefix(prefix)
@@ -198,9 +200,9 @@ def build(model: type[S], layers: Sequence[Layer], problems: list[Problem]) -> S
             settings = model.model_validate_json(json.dumps(nest(kept)))
             break
         except ValidationError as error:
-            for key, problem in _errors(error, merged, known):
-                wrong.add(key)
-                problems.append(problem)
+            found = [(key, problem) for key, problem in _errors(error, merged, known) if key not in wrong]
+            wrong.update(key for key, _ in found)  # a needed one that was left out as wrong is told once
+            problems += [problem for _, problem in found]
     if settings is not None:
         problems.extend(_contradictions(settings, merged, wrong))
     if problems or settings is None:

@@ -195,6 +195,7 @@ def test_figures_that_do_not_exist_are_null_and_extra_hides_nothing(
         (["recipes", "show"], "NAME"),
         (["tokenizer", "train"], "FILE is needed"),
         (["corpus", "build"], "PATH is needed"),
+        (["explain", "a", "b", "c"], "texts takes 2 at most, not 3."),
         (["pretrain", "--corpus", "a.txt", "b.txt"], "--corpus 'folder/*.txt'"),
         (["tokenizer", "train", "a.txt", "--set", "corpus.document=line"], "'corpus.documents'"),
         (["tokenizer", "train", "a.txt", "--documents", "lines"], "'line'"),

@@ -47,6 +47,8 @@ def test_texts_of_stdin_and_texts_that_cannot_be_filled(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("a [MASK] .\n[MASK]\n"))
     assert [len(each["masks"]) for each in bertkit("fill-mask", tiny).report["filled"]] == [1, 1]
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert bertkit("fill-mask", tiny).code == 4
     for text, message in (("a .", "no [MASK]"), ("[MASK] " * 600, "602 tokens, and the model has 512")):
         refused = bertkit("fill-mask", tiny, text)
         assert (refused.code, refused.report["error"]["kind"]) == (3, "data")

@@ -59,6 +59,7 @@ def test_a_test_part_without_labels(bertkit: Call, trained: Path, sst2: Path) ->
     assert not Path("out").exists()
     done = bertkit("predict", "sst2", "--model", trained, "--data", sst2, "--output", "out/said.jsonl")
     assert (done.metrics, done.report["output"]) == ({"examples": 10}, "out/said.jsonl")
+    assert "Written to out/said.jsonl" in done.err
     expected = [review(number)[1] for number in range(200, 210)]
     assert [record["prediction"] for record in predictions(Path("out/said.jsonl"))] == expected
     lines = Path("out/SST-2.tsv").read_text().splitlines()
