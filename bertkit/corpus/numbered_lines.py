@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertkit.errors import DataError, MissingError
+from bertkit.foreign_bytes import looks_like
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -26,7 +27,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise DataError(
             "The word list is not UTF-8.",
             where=f"{path}, line {line}, byte offset {error.start}, byte 0x{raw[error.start]:02X}",
-            hint="Convert the file to UTF-8.",
+            hint=looks_like(raw) or "Convert the file to UTF-8.",
         ) from None
     for number, row in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1):
         if row.strip():

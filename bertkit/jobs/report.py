@@ -110,7 +110,7 @@ class TrainingReport:
         losses = "  ".join(f"{name} {self._smooth[name]:.3f}" for name in report.parts)
         step = "" if self.budget.steps is not None else f"step {report.step}  "
         length = f"L {self.phases[self.phase].max_length}  " if self.phases else ""
-        return f"{step}{length}{losses}  lr {report.rate:.2e}  {self._smooth['']:,.0f} tokens/s  {clock(left)} left"
+        return f"{step}{length}{losses}  {clock(left)} left  {self._smooth['']:,.0f} tokens/s  lr {report.rate:.2e}"
 
     def _forecast(self, report: StepReport) -> None:
         pace = sorted(self._seconds)[len(self._seconds) // 2]

@@ -59,6 +59,26 @@ def test_a_pipe_is_refused_at_once_and_utf16_known(tmp_path: Path) -> None:
         read_spans(write(tmp_path, "one two".encode("utf-16")), replace=False)
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding", "known"),
+    [
+        ("清世宗，名胤禛，是清朝的皇帝。", "gb18030", True),
+        ("他的书", "gbk", True),
+        ("他的書，在這裡。", "big5", False),
+        ("안녕하세요. 저는 학생입니다, 오늘 날씨가 좋네요.", "euc-kr", False),
+        ("日本語の文章です。これはテスト、的を射る。", "euc-jp", False),
+        ("Les élèves étudient ; naïveté, café.", "cp1252", False),
+        ("Привет, это русский текст.", "cp1251", False),
+    ],
+)
+def test_chinese_that_is_not_utf8_is_known_and_nothing_else_taken_for_it(
+    tmp_path: Path, text: str, encoding: str, known: bool
+) -> None:
+    with pytest.raises(DataError) as refused:
+        read_spans(write(tmp_path, text.encode(encoding)), replace=False)
+    assert ("iconv -f GB18030" in str(refused.value)) == known
+
+
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])
 @pytest.mark.parametrize("bad", [b"a\r\nb\r\rc\n\xe4\xb8", b"\xef\xbb\xbfone\ntwo \xff three\n", b"x" * 50 + b"\n\n\xc3("])
 def test_bad_byte_place_does_not_depend_on_blocks(tmp_path: Path, bad: bytes, block: int) -> None:
