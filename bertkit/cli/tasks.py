@@ -33,6 +33,6 @@ def _list(console: Console) -> Outcome:
         }
         for task in all_tasks()
     ]
-    rows = [(task["name"], task["kind"], task["metric"], task["data"] or "your files", task["title"]) for task in found]
-    console.table(rows, header=("task", "kind", "metric", "data", "what it asks"))
+    rows = [(task["name"], task["metric"], task["data"] or "your files", task["title"]) for task in found]
+    console.table(rows, header=("task", "metric", "data", "what it asks"))
     return Outcome(extra={"tasks": found})

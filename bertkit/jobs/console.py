@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -153,7 +154,13 @@ class Console:
         """A notice: printed once on stderr, and kept for ``--json``."""
         if notice not in self.heard:
             self.heard[notice] = None
-            self.say(f"Note: {notice.message}")
+            told = f"Note: {notice.message}"
+            if self.terminal:  # elsewhere a line stays one, for grep
+                width = page_width(self.stderr)
+                told = "\n".join(
+                    textwrap.wrap(told, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+                )
+            self.say(told)
 
     def hearing(self) -> Any:
         """A context manager: inside, every notice of every room comes here."""

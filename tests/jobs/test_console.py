@@ -25,6 +25,13 @@ from bertkit.jobs.signals import Stop, StopNow
 from bertkit.notices import Notice
 
 
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def console(**more: Any) -> tuple[Console, io.StringIO, io.StringIO]:
     out, err = io.StringIO(), io.StringIO()
     return Console(stdout=out, stderr=err, first=more.pop("first", True), **more), out, err
@@ -111,6 +118,21 @@ def test_progress_on_a_terminal_is_drawn_and_lines_stay_whole(tmp_path: Path) ->
     assert b"[red]loss[/red]" in shown
 
 
+def test_a_notice_is_wrapped_between_words_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    message = "a word " * 30 + "/a/path/" + "x" * 90
+    err = Terminal()
+    Console(stdout=io.StringIO(), stderr=err, first=True).notice(Notice("k", message))
+    *lines, path = err.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert path.strip() == "/a/path/" + "x" * 90
+    assert err.getvalue().split() == ["Note:", *message.split()]
+    told, _, plain = console()
+    told.notice(Notice("k", message))
+    assert plain.getvalue() == f"Note: {message}\n"
+
+
 @pytest.mark.parametrize(
     ("columns", "shown", "bar"),
     [
@@ -119,10 +141,6 @@ def test_progress_on_a_terminal_is_drawn_and_lines_stay_whole(tmp_path: Path) ->
     ],
 )
 def test_a_note_has_a_narrow_line_to_itself(monkeypatch: pytest.MonkeyPatch, columns: str, shown: str, bar: bool) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setenv("TERM", "xterm")
     told = Console(stdout=io.StringIO(), stderr=Terminal(), first=True)
@@ -248,13 +266,6 @@ def test_a_signal_that_nobody_defers_stops_at_once_and_handlers_are_put_back() -
     assert caught.value.exit_code == 143
     assert signal.getsignal(signal.SIGTERM) is before
     Stop().check()
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_styles_are_for_terminals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
