@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 
 from bertkit.corpus.documents import CorpusSettings, ReadReport
+from bertkit.corpus.faults_of_vocabulary import UNKNOWN
 from bertkit.corpus.gathering import Counts
+from bertkit.corpus.judgement import percent
 from bertkit.corpus.repeats import Repeats
 from bertkit.corpus.store import TokenStore
 from bertkit.notices import say
@@ -94,6 +96,12 @@ def say_report(report: BuildReport, settings: CorpusSettings) -> None:
             "duplicate-documents",
             f"{report.duplicate_documents:,} of {report.documents:,} documents ({share:.1%}) stand in the corpus before. "
             "`--dedup exact` leaves them out.",
+        )
+    if (unknown := report.unknown_tokens / max(1, report.tokens)) >= UNKNOWN[0]:
+        say(
+            "unknown-words",
+            f"{percent(unknown)} of the tokens are unknown to the vocabulary ([UNK]) and cannot be learned: is it "
+            "made for this text? `bertkit corpus inspect` names the words.",
         )
     if report.duplicate_lines:
         share = report.duplicate_lines / max(1, report.lines)

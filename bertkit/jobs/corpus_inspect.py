@@ -38,7 +38,14 @@ from bertkit.settings.tools import CorpusInspectSettings
 
 LENGTHS = (128, 512)  # planned unless others are given, or a run has its own
 # What a build says of a text in a note is judged here, with more to it.
-_JUDGED = ("duplicate-documents", "duplicate-lines", "no-blank-line", "one-sentence-documents", "dropped-documents")
+_JUDGED = (
+    "duplicate-documents",
+    "duplicate-lines",
+    "no-blank-line",
+    "one-sentence-documents",
+    "dropped-documents",
+    "unknown-words",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

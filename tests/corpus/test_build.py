@@ -294,6 +294,17 @@ def test_duplicates_are_counted_and_left_out_on_request(tmp_path: Path) -> None:
     assert "were left out" in heard[0].message
 
 
+def test_a_vocabulary_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    for unknown, told in ((1, ["unknown-words"]), (0, [])):
+        path = tmp_path / f"{unknown}.txt"
+        path.write_text("a b c d e.\n" * 10 + "\n" + ("a 清 b.\n" if unknown else ""), "utf-8")
+        for _ in range(2):  # and again where the store is found
+            with collecting() as heard:
+                _, report = build(path, tmp_path / "cache")
+            assert report.unknown_tokens == unknown
+            assert [n.kind for n in heard if n.kind == "unknown-words"] == told
+
+
 def test_a_giant_document_that_stood_before_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     giant = "\n".join(f"{'abc' * (n % 5 + 1)} d." for n in range(200))
     path = tmp_path / "a.txt"
