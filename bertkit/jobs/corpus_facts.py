@@ -103,13 +103,12 @@ def facts_of(
         plans: A folder for the plans.
         console: Shows the progress.
     """
-    found = sentence_lengths(store, sorted({length - 3 for length in lengths}))
+    settings = {length: made.model_copy(update={"max_length": length}) for length in lengths}
+    found = sentence_lengths(store, sorted({each.room for each in settings.values()}))
     epochs: list[Epoch] = []
     shown: tuple[Shown, ...] = ()
     for number, length in enumerate(lengths):
-        source, pairs = _source(
-            store, wordpiece, made.model_copy(update={"max_length": length}), masking, seed, max(1, examples), plans
-        )
+        source, pairs = _source(store, wordpiece, settings[length], masking, seed, max(1, examples), plans)
         with console.progress(f"Planning an epoch of L = {length}", safe=True) as update:
             plan = source.plan(0, update)
         tokens = sum(
@@ -123,7 +122,7 @@ def facts_of(
                 examples=len(plan),
                 is_next=plan.share_of_next() if pairs else None,
                 tokens=tokens / max(1, len(plan)) + (3 if pairs else 2),
-                cut_sentences=found.over[length - 3],
+                cut_sentences=found.over[settings[length].room],
             )
         )
         if number == 0 and examples:
