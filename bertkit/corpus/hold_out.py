@@ -40,7 +40,8 @@ def held_out_documents(hashes: NDArray[np.uint64], held_out: HeldOut) -> NDArray
     chosen = texts[taken]
     if not len(chosen) and len(texts) > 1:
         chosen = texts[[counts.argmin()]]
-    parts = [np.flatnonzero(np.isin(hashes[at : at + _AT_ONCE], chosen)) + at for at in range(0, total, _AT_ONCE)]
+    # By sorting: numpy 2.0's other way, a table, fails on numbers beyond 2^63.
+    parts = [np.flatnonzero(np.isin(hashes[at : at + _AT_ONCE], chosen, kind="sort")) + at for at in range(0, total, _AT_ONCE)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 

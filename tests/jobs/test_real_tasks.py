@@ -73,7 +73,8 @@ def test_every_saved_head_in_transformers(
     pipe = transformers.pipeline("text-classification", model=str(trained), device="cpu")
     texts = [review(number)[0] for number in range(500, 512)]
     (tmp_path / "own.tsv").write_text("sentence\n" + "\n".join(texts) + "\n")
-    assert bertkit("predict", "sst2", "--model", trained, "--test-file", "own.tsv", "--output", "said.jsonl").code == 0
+    named = ("--test-file", "own.tsv", "--output", "said.jsonl", "--precision", "fp32")
+    assert bertkit("predict", "sst2", "--model", trained, *named).code == 0
     for theirs, ours in zip(pipe(texts), predictions(Path("said.jsonl")), strict=True):
         assert theirs["label"] == ours["prediction"]
         assert theirs["score"] == pytest.approx(ours["score"], abs=1e-5)
