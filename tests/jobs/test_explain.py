@@ -169,7 +169,7 @@ def test_what_cannot_be_explained(bertkit: Call, tiny: Path, make_model: MakeMod
     assert all(word in nothing for word in ("--model", "--tokenizer", "bertkit pretrain", "bertkit tokenizer train"))
     refused(4, "a", "--tokenizer", tmp_path / "none")
     refused(4, "a", "--model", "no/such/folder")
-    assert "texts" in refused(2, "--tokenizer", tiny)
+    assert "A text is needed" in refused(2, "--tokenizer", tiny)
     assert "texts" in refused(2, "a", "b", "c", "--tokenizer", tiny)
     one = bertkit("explain", A, B, "--model", make_model(type_vocab_size=1))
     assert one.warned("one-segment")

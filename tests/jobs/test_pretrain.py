@@ -195,7 +195,7 @@ def test_the_corpus_alone_is_enough(corpus: Path, tmp_path: Path, monkeypatch: p
     for words in (
         "an uncased vocabulary of 8,000 entries",
         "39 documents",
-        "validation: 1 documents (held out, chosen by hash)",
+        "validation: 1 document (held out, chosen by hash)",
         "mini (new), 4 layers of 256",
         "Training: mlm+nsp, ",
         "L = 128, batches of",
