@@ -52,12 +52,12 @@ def read_text(
     *,
     workers: int | None = None,
 ) -> CorpusStore:
-    """The store of a corpus, out of the cache or built into it by so many processes, with its progress."""
+    """The store of a corpus, out of the cache or built into it by so many processes, with its progress; which, is said."""
     corpus = named.texts
     if corpus is None:
         return named.joined(None)
     with console.progress(what, safe=True) as update:
-        store, _ = build_store(
+        store, report = build_store(
             corpus,
             wordpiece,
             settings,
@@ -67,6 +67,7 @@ def read_text(
             progress=with_rate(update),
             told=lambda forecast: tell(forecast, console),
         )
+    console.say(f"{'Found' if report.reused else 'Built'} its token store: {store.folder}")
     return named.joined(store)
 
 

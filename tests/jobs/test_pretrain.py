@@ -214,6 +214,8 @@ def test_the_corpus_alone_is_enough(corpus: Path, tmp_path: Path, monkeypatch: p
     assert "runs/wiki-mini is another run's, so this one goes to runs/wiki-mini-2" in other.err
     assert checkpoints(tmp_path / "runs/wiki-mini-2") == [1]
     assert "an uncased vocabulary of" not in other.err  # the one that the first run trained on this text is taken
+    assert "Built its token store" in stopped.err
+    assert "Found its token store" in other.err
     names = ("vocab.txt", "tokenizer_config.json")
     assert all(same_file(tmp_path / "runs/wiki-mini" / name, tmp_path / "runs/wiki-mini-2" / name) for name in names)
 
