@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.batches.census import Census
-from bertkit.batches.examples import EXAMPLE, ExampleSettings, draw_examples
+from bertkit.batches.examples import EXAMPLE, ExampleSettings
 from bertkit.batches.text import Ints, Store, VocabularyFacts
 
 RULES = 2
@@ -56,24 +56,6 @@ class EpochPlan:
         """The share of label 0 among the pairs."""
         parts = (self.examples["label"][start : start + _READ] for start in range(0, len(self), _READ))
         return sum(int(np.count_nonzero(part == 0)) for part in parts) / max(1, len(self))
-
-
-def make_plan(
-    store: Store,
-    facts: VocabularyFacts,
-    settings: ExampleSettings,
-    *,
-    seed: int,
-    epoch: int,
-    purpose: str = "training",
-    without: Ints | None = None,
-) -> EpochPlan:
-    """Draws the examples of one epoch into memory; the documents ``without`` (sorted indices) are in none of them.
-
-    Raises:
-        DataError: Pairs are asked for and the text has fewer than two documents of two words.
-    """
-    return joined(draw_examples(store, facts, settings, seed=seed, epoch=epoch, purpose=purpose, without=without))
 
 
 def joined(blocks: Iterable[NDArray[np.void]]) -> EpochPlan:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from bertkit.batches.examples import ExampleSettings
-from bertkit.batches.plan import make_plan
+from bertkit.batches.examples import ExampleSettings, draw_examples
 from bertkit.batches.text import Text, VocabularyFacts
+
+
+def examples_of(store, facts, settings, *, seed=1, epoch=0, without=None):
+    """The examples of one epoch, end to end."""
+    return np.concatenate(list(draw_examples(store, facts, settings, seed=seed, epoch=epoch, without=without)))
 
 
 def drawn(store, vocabulary, length=128, *, epochs=1, seed=1, **settings):
     """Examples of some epochs, end to end, with int64 lengths."""
     facts = VocabularyFacts.of(vocabulary)
     chosen = ExampleSettings(max_length=length, **settings)
-    examples = np.concatenate([make_plan(store, facts, chosen, seed=seed, epoch=epoch).examples for epoch in range(epochs)])
+    examples = np.concatenate([examples_of(store, facts, chosen, seed=seed, epoch=epoch) for epoch in range(epochs)])
     a, b, n, m = (examples[name].astype(np.int64) for name in ("a", "b", "a_length", "b_length"))
     return Text.of(store, facts.continues, chosen.room), a, n, b, m, examples["label"].astype(np.int64)
 

@@ -6,14 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from drawn_pairs import uncovered
+from drawn_pairs import examples_of, uncovered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertkit.batches import stripes as stripes_module
 from bertkit.batches.census import take_census
 from bertkit.batches.examples import ExampleSettings, draw_examples
-from bertkit.batches.plan import make_plan
 from bertkit.batches.stripes import Stripes
 from bertkit.batches.text import Text, VocabularyFacts
 from bertkit.errors import DataError
@@ -138,10 +137,10 @@ def draw_any(make_store, vocabulary, *, documents, stripe, length, objective, he
         census = take_census(store, vocabulary.continues, without)
         if census.pairable < {"mlm": 0, "mlm+sop": 1, "mlm+nsp": 2}[objective]:
             with pytest.raises(DataError, match=f"this text has {census.pairable}"):
-                make_plan(store, facts, chosen, seed=seed, epoch=1, without=without)
+                examples_of(store, facts, chosen, seed=seed, epoch=1, without=without)
             return
-        examples = make_plan(store, facts, chosen, seed=seed, epoch=1, without=without).examples
-        again = make_plan(store, facts, chosen, seed=seed, epoch=1, without=without).examples
+        examples = examples_of(store, facts, chosen, seed=seed, epoch=1, without=without)
+        again = examples_of(store, facts, chosen, seed=seed, epoch=1, without=without)
     assert np.array_equal(examples, again)
     check(store, vocabulary, chosen, without, examples)
 
@@ -195,7 +194,7 @@ def test_two_documents_of_very_different_size(make_store, vocabulary, small):
     rng = np.random.default_rng(2)
     store = make_store([[rng.integers(5, 300, 12).tolist() for _ in range(4000)], [[5, 6, 7], [8, 9, 10, 11]]])
     chosen = ExampleSettings(max_length=128)
-    examples = make_plan(store, VocabularyFacts.of(vocabulary), chosen, seed=1, epoch=0).examples
+    examples = examples_of(store, VocabularyFacts.of(vocabulary), chosen)
     check(store, vocabulary, chosen, None, examples)
     assert (examples["b"][examples["label"] == 1] < len(store.ids)).all()
 
@@ -215,8 +214,8 @@ def test_stores_one_behind_the_other_give_the_examples_of_one(prose, vocabulary,
 
     joined = JoinedStore([part(0, cut), part(cut, len(made.ids))])
     facts, chosen = VocabularyFacts.of(vocabulary), ExampleSettings(max_length=64)
-    whole = make_plan(made, facts, chosen, seed=1, epoch=0, without=np.array([3, 40])).examples
-    assert np.array_equal(whole, make_plan(joined, facts, chosen, seed=1, epoch=0, without=np.array([3, 40])).examples)
+    whole = examples_of(made, facts, chosen, without=np.array([3, 40]))
+    assert np.array_equal(whole, examples_of(joined, facts, chosen, without=np.array([3, 40])))
 
 
 def test_documents_in_parts_are_counted_once(make_store, vocabulary, small):
