@@ -14,6 +14,7 @@ from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings, PredictSettings
 from bertkit.settings.compare import fill
 from bertkit.settings.parts import DataSettings
+from bertkit.tasks.registry import task_named
 
 S = TypeVar("S", EvalSettings, PredictSettings)
 
@@ -50,7 +51,7 @@ def data_as_trained(settings: S, folder: Path, *, places: bool) -> S:
 
 def kind_as_trained(settings: Any, folder: Path) -> Any:
     """The kind's settings, those that nobody gave as the run was trained with: its figures come out again."""
-    kind, run = settings.kind, before(folder, settings.task)
+    kind, run = settings.kind, before(folder, task_named(settings.task).trained_as)
     late = {
         name: value
         for name in type(kind).model_fields

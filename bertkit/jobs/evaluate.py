@@ -23,6 +23,7 @@ from bertkit.tasks.data import TaskPart, load_parts, require_gold
 from bertkit.tasks.kinds import Kind, Labels, Prediction, Scores
 from bertkit.tasks.models import load_model
 from bertkit.tasks.predictions import by_id, check_form, read_predictions, write_predictions
+from bertkit.tasks.registry import task_named
 from bertkit.tasks.task import Task
 
 
@@ -81,10 +82,9 @@ def chosen_model(settings: Any) -> Path:
     """
     if settings.model is not None:
         return model_folder(settings.model)
-    found = newest_run(
-        "finetune", task=settings.task, hint=f"bertkit finetune {settings.task} makes one; or name a model with --model."
-    )
-    say("model", f"The model is the newest finished run of {settings.task}: {found}.")
+    task = task_named(settings.task).trained_as
+    found = newest_run("finetune", task=task, hint=f"bertkit finetune {task} makes one; or name a model with --model.")
+    say("model", f"The model is the newest finished run of {task}: {found}.")
     return found
 
 
@@ -167,6 +167,8 @@ def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...]) -> dict[str,
             )
     elif settings.data.test_file is not None and settings.data.validation_file is None and settings.data.folder is None:
         roles = ("test",)
+    elif not any(p.role in roles for p in task.parts):
+        roles = (task.parts[0].role,)  # a task of one part, AX
     data = settings.data
     if "validation" in roles and data.train_file is not None and data.validation_file is None:
         roles = ("train", "validation")  # what was held out of the training rows is found again from them

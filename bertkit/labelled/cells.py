@@ -8,7 +8,7 @@ from typing import Any
 
 from bertkit.errors import DataError, nearest
 from bertkit.labelled.columns import Columns
-from bertkit.labelled.rows import Place, TextRow
+from bertkit.labelled.rows import Place, RowReport, TextRow
 
 Label = str | float | tuple[str, ...] | None
 
@@ -73,14 +73,27 @@ def plain(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
+def decided(rows: list[TextRow], columns: Columns, report: RowReport) -> list[TextRow]:
+    """The rows, without those that have no label where the columns say so (``no_label``); ``report`` counts them."""
+    if columns.no_label and any(row.label is not None for row in rows):
+        for row in rows:
+            if row.label is None:
+                report.skip(row.place, "no label")
+        rows = [row for row in rows if row.label is not None]
+    report.rows = len(rows)
+    return rows
+
+
 def label_of(value: Any, columns: Columns, place: Place) -> Label:
-    """A label as its column's kind says; None where the cell is empty.
+    """A label as its column's kind says; None where the cell is empty, or says that there is none.
 
     Raises:
         DataError: It is no finite number, or no number of a class.
     """
     if value is None or (isinstance(value, str) and value.strip() == ""):
         return () if columns.kind == "several" and value is not None else None
+    if columns.no_label and plain(value).strip() in columns.no_label:
+        return None
     if columns.kind == "number":
         return _number(value, columns, place)
     if columns.kind == "several":

@@ -24,6 +24,8 @@ class Columns:
         positions: Columns by place, from 0, for a file whose first line is no header (``{"text": 3, "label": 1}``).
         width: Columns of a file without header.
         plain: True where a ``.tsv`` is GLUE's: without quoting, malformed rows skipped.
+        no_label: Spellings that stand for no label (SNLI's ``-``, where the annotators did not agree; a hidden ``-1``). A row
+            without a label in a part where others have one is then left out and counted.
         delimiter: Between the names of one cell where a label is several (a JSON list needs none).
     """
 
@@ -36,4 +38,5 @@ class Columns:
     positions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     width: int | None = None
     plain: bool = False
+    no_label: tuple[str, ...] = ()
     delimiter: str = ","

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertkit.errors import DataError
-from bertkit.labelled.cells import check_columns, row_of
+from bertkit.labelled.cells import check_columns, decided, row_of
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.files import lines_of, read_utf8
 from bertkit.labelled.rows import Place, RowReport, TextRow
@@ -35,9 +35,8 @@ def read_glue(path: Path, columns: Columns, *, strict: bool = False) -> tuple[li
             report.skip(place, f"{len(cells)} columns instead of {len(header)}", strict=strict)
             continue
         rows.append(row_of(dict(zip(header, cells, strict=True)), columns, place, len(rows)))
-    report.rows = len(rows)
     report.columns = tuple(name for name in header if name)
-    return rows, report
+    return decided(rows, columns, report), report
 
 
 def _header(line: str, columns: Columns, path: Path) -> tuple[list[str], int]:

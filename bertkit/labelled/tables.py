@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError, UsageError, nearest
-from bertkit.labelled.cells import check_columns, row_of
+from bertkit.labelled.cells import check_columns, decided, row_of
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.files import lines_of, read_utf8
 from bertkit.labelled.rows import Place, RowReport, TextRow
@@ -34,7 +34,8 @@ def read_table(path: Path, columns: Columns) -> tuple[list[TextRow], RowReport]:
     known, records = open_table(path)
     check_columns(known, columns, str(path))
     rows = [row_of(cells, columns, place, number) for number, (place, cells) in enumerate(records)]
-    return rows, RowReport(rows=len(rows), columns=tuple(known))
+    report = RowReport(columns=tuple(known))
+    return decided(rows, columns, report), report
 
 
 def columns_of(path: Path) -> list[str]:
@@ -217,4 +218,5 @@ def rows_from_records(records: Iterable[Mapping[str, Any]], columns: Columns, so
             known = tuple(record)
             check_columns(known, columns, source)
         rows.append(row_of(record, columns, Place(source, number + 1, "row"), number))
-    return rows, RowReport(rows=len(rows), columns=known)
+    report = RowReport(columns=known)
+    return decided(rows, columns, report), report

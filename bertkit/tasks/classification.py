@@ -19,7 +19,7 @@ from bertkit.labelled.glue import read_glue
 from bertkit.labelled.rows import RowReport, TextRow
 from bertkit.labelled.tables import columns_of, read_table, rows_from_records
 from bertkit.notices import say
-from bertkit.tasks.glue_files import read_answers
+from bertkit.tasks.glue_files import read_answers, write_answers
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores
 from bertkit.tasks.label_scores import score_labels
 from bertkit.tasks.matching import in_order, is_generic, match_labels
@@ -139,16 +139,11 @@ class Classification:
     def write_official(
         self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TextRow], task: Task, part: str
     ) -> list[Path]:
-        """GLUE's file for its server (``index<TAB>prediction``, rows from 0) for the parts that have one.
-
-        Numbers stand for CoLA's and SST-2's classes, names for the others', as the server takes them.
-        """
+        """GLUE's file for its server, for the parts that have one: see :func:`bertkit.tasks.glue_files.write_answers`."""
         if part not in task.official:
             return []
-        numbers = {name: str(number) for number, name in enumerate(task.columns.names)} if task.columns else {}
         path = folder / task.official[part]
-        lines = [f"{row}\t{numbers.get(p.value, p.value)}" for row, p in enumerate(predictions)]
-        path.write_text("\n".join(["index\tprediction", *lines]) + "\n", encoding="utf-8", newline="\n")
+        write_answers(path, [prediction.value for prediction in predictions], task)
         return [path]
 
     def read_official(self, path: Path, rows: Sequence[TextRow], task: Task, labels: Labels) -> list[Prediction]:

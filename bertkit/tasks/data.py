@@ -91,9 +91,16 @@ def load_parts(
     that is said; of several validation parts (MNLI's) one that is not there is said.
 
     Raises:
+        UsageError: Training rows of a task that another one's models answer (exit 2).
         MissingError: A file, folder, data set or a whole role is not there (exit 4).
         DataError: A file cannot be read (exit 3).
     """
+    if "train" in roles and task.served_by is not None:
+        raise UsageError(
+            f"{task.name} has no training part: models of {task.served_by} answer it.",
+            where="TASK",
+            hint=f"bertkit finetune {task.served_by}, then bertkit predict {task.name}.",
+        )
     kind = kind_of(task)
     named = {"train": train_file, "validation": validation_file, "test": test_file}
     parts: dict[str, TaskPart] = {}
@@ -176,7 +183,7 @@ def _from_hub(kind: Kind, task: Task, wanted: Sequence[Part], hub: HubData) -> I
         if (part.split or part.name) in splits:
             records = hub_records(splits[part.split or part.name])
             rows, report = kind.from_records(records, replace(task, columns=columns), source=f"{source}, {part.name}")
-            yield part.name, TaskPart(name=part.name, rows=rows, report=report, source=source)
+            yield part.name, _told(TaskPart(name=part.name, rows=rows, report=report, source=source))
 
 
 def _file_of(part: Part, folder: Path) -> Path | None:
@@ -192,9 +199,14 @@ def _file_of(part: Part, folder: Path) -> Path | None:
 
 def _read(kind: Kind, task: Task, name: str, path: Path, strict: bool) -> TaskPart:
     rows, report = kind.read(path, task, strict=strict)
-    if (skipped := report.summary()) is not None:
+    return _told(TaskPart(name=name, rows=rows, report=report, source=str(path)))
+
+
+def _told(part: TaskPart) -> TaskPart:
+    """The part; rows that its reader left out are said."""
+    if (skipped := part.report.summary()) is not None:
         say("skipped-rows", skipped)
-    return TaskPart(name=name, rows=rows, report=report, source=str(path))
+    return part
 
 
 def _say_absent(task: Task, wanted: Sequence[Part], found: Sequence[str], source: str) -> None:

@@ -1,67 +1,10 @@
-"""The built-in tasks, listed explicitly: what a declaration says is in :mod:`bertkit.tasks.task`.
-
-GLUE's columns, labels and file names are those of the published archives; hub columns those of ``nyu-mll/glue``.
-"""
+"""The built-in tasks, listed explicitly: what a declaration says is in :mod:`bertkit.tasks.task`."""
 
 from __future__ import annotations
 
 from bertkit.labelled.columns import Columns
+from bertkit.tasks.glue import GLUE, SNLI
 from bertkit.tasks.task import HubData, Part, Task
-
-_TRAIN, _DEV, _TEST = Part(name="train", files=("train.tsv",)), Part(name="validation", files=("dev.tsv",)), ("test.tsv",)
-
-COLA = Task(
-    name="cola",
-    title="CoLA: is the English sentence grammatical? (GLUE)",
-    kind="classification",
-    parts=(_TRAIN, _DEV, Part(name="test", files=_TEST)),
-    hub=HubData(id="nyu-mll/glue", config="cola", columns=Columns(text="sentence", label="label", id="idx")),
-    # train.tsv and dev.tsv: source, label, the author's mark, sentence, without a header; test.tsv: index, sentence.
-    columns=Columns(
-        text="sentence",
-        label="label",
-        id="index",
-        names=("unacceptable", "acceptable"),
-        positions={"label": 1, "text": 3},
-        width=4,
-        plain=True,
-    ),
-    labels=("unacceptable", "acceptable"),
-    positive="acceptable",
-    metrics=("matthews", "accuracy", "f1", "f1_macro"),
-    official={"test": "CoLA.tsv"},
-)
-
-SST2 = Task(
-    name="sst2",
-    title="SST-2: is the sentence of a film review positive? (GLUE)",
-    kind="classification",
-    parts=(_TRAIN, _DEV, Part(name="test", files=_TEST)),
-    hub=HubData(id="nyu-mll/glue", config="sst2", columns=Columns(text="sentence", label="label", id="idx")),
-    columns=Columns(text="sentence", label="label", id="index", names=("negative", "positive"), plain=True),
-    labels=("negative", "positive"),
-    positive="positive",
-    metrics=("accuracy", "f1", "f1_macro", "matthews"),
-    official={"test": "SST-2.tsv"},
-)
-
-MNLI = Task(
-    name="mnli",
-    title="MNLI: does the premise entail or contradict the hypothesis? matched and mismatched apart (GLUE)",
-    kind="classification",
-    parts=(
-        _TRAIN,
-        Part(name="validation_matched", files=("dev_matched.tsv",)),
-        Part(name="validation_mismatched", files=("dev_mismatched.tsv",)),
-        Part(name="test_matched", files=("test_matched.tsv",)),
-        Part(name="test_mismatched", files=("test_mismatched.tsv",)),
-    ),
-    hub=HubData(id="nyu-mll/glue", config="mnli", columns=Columns(text="premise", pair="hypothesis", label="label", id="idx")),
-    columns=Columns(text="sentence1", pair="sentence2", label="gold_label", id="index", plain=True),
-    labels=("entailment", "neutral", "contradiction"),
-    metrics=("accuracy", "f1_macro"),
-    official={"test_matched": "MNLI-m.tsv", "test_mismatched": "MNLI-mm.tsv"},
-)
 
 SQUAD = Task(
     name="squad",
@@ -112,4 +55,4 @@ CLASSIFICATION = Task(
     metrics=("accuracy", "f1", "f1_macro", "f1_micro", "matthews"),
 )
 
-TASKS = (COLA, SST2, MNLI, SQUAD, CONLL2003, CLASSIFICATION)
+TASKS = (*GLUE, SNLI, SQUAD, CONLL2003, CLASSIFICATION)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bertkit.errors import DataError
 from bertkit.labelled.files import lines_of, read_utf8
+from bertkit.tasks.task import Task
 
 _HEADS = ("prediction", "label")
 
@@ -48,3 +50,21 @@ def read_answers(path: Path, ids: Sequence[str]) -> list[tuple[str, str]]:
             f"{len(missing)} of {len(ids)} rows have no prediction, the first is index {missing[0]}.", where=str(path)
         )
     return [found[key] for key in keys]
+
+
+def write_answers(path: Path, values: Sequence[Any], task: Task) -> None:
+    """The file of a part's predictions, rows from 0.
+
+    Classes are numbers where the task's files write them so (CoLA, SST-2, MRPC, QQP, WNLI), names elsewhere, and numbers
+    (STS-B) are kept to the task's bounds: so the server takes them.
+    """
+    lines = [f"{row}\t{_spelled(value, task)}" for row, value in enumerate(values)]
+    path.write_text("\n".join(["index\tprediction", *lines]) + "\n", encoding="utf-8", newline="\n")
+
+
+def _spelled(value: Any, task: Task) -> str:
+    if task.bounds is not None:
+        low, high = task.bounds
+        return repr(min(max(float(value), low), high))
+    names = task.columns.names if task.columns else ()
+    return str(names.index(value)) if value in names else str(value)

@@ -54,11 +54,13 @@ class Task:
         columns: Columns of its tables; None for kinds that read no table.
         labels: Names in order; empty where the training rows say them.
         positive: The label that binary F1 counts, or None.
+        bounds: Lowest and highest number of a regression, which its official file keeps to; None where there are none.
         metrics: Keys of the figures that it reports, the primary one first.
         problem: config.json's ``problem_type``; empty where there is none.
         settings: Its kind's settings where they differ from the kind's own defaults (``max_length``, …).
         training: Training defaults of its own (``epochs``, ``batch_size``, …) over those of its kind and width.
         official: The name of the official prediction file (GLUE's ``CoLA.tsv``), by part; empty where there is none.
+        served_by: The task whose models answer this one, which has no training part of its own (AX's is MNLI); else None.
     """
 
     name: str
@@ -70,10 +72,17 @@ class Task:
     columns: Columns | None = None
     labels: tuple[str, ...] = ()
     positive: str | None = None
+    bounds: tuple[float, float] | None = None
     problem: str = "single_label_classification"
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     training: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     official: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    served_by: str | None = None
+
+    @property
+    def trained_as(self) -> str:
+        """The task that its models are trained for."""
+        return self.served_by or self.name
 
     @property
     def primary(self) -> str:

@@ -7,7 +7,7 @@ import pytest
 from bertkit.errors import DataError, MissingError
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.glue import read_glue
-from bertkit.tasks.declared import COLA
+from bertkit.tasks.glue import COLA
 
 PAIRS = Columns(text="q1", pair="q2", label="l")
 QQP = Columns(text="question1", pair="question2", label="is_duplicate", id="id")

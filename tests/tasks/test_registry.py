@@ -9,11 +9,13 @@ import pytest
 from bertkit.errors import UsageError
 from bertkit.tasks import registry
 from bertkit.tasks.defaults import learning_rate, training_defaults
+from bertkit.tasks.glue import GLUE
 from bertkit.tasks.registry import all_tasks, kind_of, register, task_named
 
 
 def test_the_built_in_tasks() -> None:
-    assert [task.name for task in all_tasks()][:6] == ["cola", "sst2", "mnli", "squad", "conll2003", "classification"]
+    assert [task.name for task in all_tasks()][:11] == [*(task.name for task in GLUE), "snli"]
+    assert {"squad", "conll2003", "classification"} <= {task.name for task in all_tasks()}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,8 @@ def test_every_declaration_holds_together(task: registry.Task) -> None:
     assert kind.settings(**task.settings).max_length >= 3
     names = [part.name for part in task.parts]
     assert len(set(names)) == len(names)
-    assert {part.role for part in task.parts} == {"train", "validation", "test"}
+    assert {part.role for part in task.parts} == ({"test"} if task.served_by else {"train", "validation", "test"})
+    assert task_named(task.trained_as).labels == task.labels
     assert set(task.official) <= set(names)
     assert task.positive is None or task.positive in task.labels
     if task.columns is not None and task.columns.names:
