@@ -7,6 +7,7 @@ empty runs no backward at all, and weights that no micro-batch of one process to
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -42,6 +43,8 @@ class Peers:
             from bertkit.training.device import PATIENCE
 
             self._host = dist.new_group(backend="gloo", timeout=PATIENCE)
+        if self.world > 1:
+            atexit.register(_part, self._host)
 
     @property
     def main(self) -> bool:
@@ -132,6 +135,15 @@ class Peers:
                 for gradient, summed in zip(bucket, torch.split(flat, [each.numel() for each in bucket]), strict=True):
                     gradient.copy_(summed.view_as(gradient))
         return extras
+
+
+def _part(host: dist.ProcessGroup | None) -> None:
+    """Ends gloo's threads (None: the only group there is gloo's) while Python still runs.
+
+    One of them that lets go of a tensor while the interpreter goes kills the process: SIGABRT behind a run that is done and well.
+    """
+    if dist.is_initialized():
+        dist.destroy_process_group(host)
 
 
 def _buckets(tensors: Iterable[Tensor]) -> Iterator[list[Tensor]]:
