@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from bertkit.cli import flags
-from bertkit.cli.session import perform, spread
+from bertkit.cli.session import checked, perform, spread
 from bertkit.cli.tasked import TaskName, settings_of
 from bertkit.cli.training import DATA, rows
+from bertkit.errors import UsageError
+from bertkit.tasks.probes import PROBES
+
+if TYPE_CHECKING:
+    from bertkit.settings.reading import Entry
 
 Predictions = Annotated[
     str | None,
     flags.flag("--predictions", help="Score this file instead of a model.", panel="Data and model", metavar="FILE"),
 ]
+Corpus = Annotated[
+    list[str] | None, flags.flag("--corpus", help="Of mlm: a text, as pretrain reads it.", panel="Data and model", metavar="PATH")
+]
+Seed = Annotated[int | None, flags.flag("--seed", help="Of mlm: of its masks (42).", panel="Data and model", metavar="N")]
+PROBED = {"corpus": ("inputs.corpus", "--corpus"), "seed": ("seed", "--seed")}
 
 
 def evaluate(
@@ -20,6 +31,7 @@ def evaluate(
     model: flags.Model = None,
     predictions: Predictions = None,
     data: flags.Data = None,
+    corpus: Corpus = None,
     validation_file: flags.ValidFile = None,
     test_file: flags.TestFile = None,
     text_column: flags.TextColumn = None,
@@ -33,6 +45,7 @@ def evaluate(
     stride: flags.Stride = None,
     batch_size: flags.BatchSize = None,
     micro_tokens: flags.MicroTokens = None,
+    seed: Seed = None,
     precision: flags.Precision = None,
     output: flags.Output = None,
     recipe: flags.Recipe = None,
@@ -44,8 +57,19 @@ def evaluate(
     """Score a model as the task's official script does.
 
     Without --model it is the newest finished run of the task; a run without data named is scored on its own.
+
+    mlm and blimp score a model as it was pretrained. `bertkit eval mlm --corpus FILE`: loss, perplexity and accuracy of masked
+    words, and of pairs where the model has that head, in the shares of a pretraining. Words are masked whole and by the
+    text alone, the same for every vocabulary, so nats per word and per character compare two of them; what pretrain says of
+    its validation is near, and lower where it masks pieces (its default), whose words are easier to guess from their other
+    pieces. `bertkit eval blimp --data FOLDER`: which of two sentences is likelier, each token masked in turn.
     """
-    given = flags.given(*rows(DATA, locals()))
+    given = flags.given(*rows(DATA, locals()), *rows(PROBED, locals()))
+    if task is not None and task.lower() in PROBES:
+        return _probe(task.lower(), given, set_ or (), recipe, processes, quiet=quiet)
+    for name in PROBED:
+        if locals()[name] is not None:
+            raise UsageError(f"{PROBED[name][1]} is for `bertkit eval mlm`.", where=PROBED[name][1], hint="Leave it away.")
     from bertkit.settings.commands import eval_settings
 
     settings = settings_of("eval", eval_settings, task, given, set_ or (), recipe)
@@ -53,3 +77,25 @@ def evaluate(
     from bertkit.jobs.evaluate import evaluate as job  # slow, and not needed to refuse wrong settings
 
     perform("eval", lambda console: job(settings, console), quiet=quiet)
+
+
+def _probe(
+    name: str, given: Mapping[str, Entry], sets: Sequence[str], recipe: str | None, processes: str | None, *, quiet: bool
+) -> None:
+    """An evaluation of a pretrained model: settings of its own, nothing of a task's."""
+    from bertkit.settings.layers import keys
+    from bertkit.settings.probes import PROBE_SETTINGS
+
+    kind = PROBE_SETTINGS[name]
+    given = {("max_length" if key == "kind.max_length" else key): entry for key, entry in given.items()}
+    if strange := [entry.where for key, entry in given.items() if key not in keys(kind)]:
+        raise UsageError(
+            f"bertkit eval {name} takes no {', '.join(strange)}.",
+            where=strange[0],
+            hint=f"It is `{PROBES[name].command}`.",
+        )
+    settings = checked(kind, command="eval", flags=given, sets=sets, recipe=recipe)
+    spread(processes)
+    from bertkit.jobs.probes import run_probe
+
+    perform("eval", lambda console: run_probe(settings, console), quiet=quiet)

@@ -19,6 +19,7 @@ def tasks(json: flags.Json = False) -> None:
 
 def _list(console: Console) -> Outcome:
     from bertkit.jobs.outcome import Outcome
+    from bertkit.tasks.probes import PROBES
     from bertkit.tasks.registry import all_tasks
 
     found = [
@@ -34,5 +35,10 @@ def _list(console: Console) -> Outcome:
         for task in all_tasks()
     ]
     rows = [(task["name"], task["metric"], task["data"] or "your files", task["title"]) for task in found]
+    rows += [(probe.name, probe.primary, probe.reads, probe.title) for probe in PROBES.values()]
     console.table(rows, header=("task", "metric", "data", "what it asks"))
-    return Outcome(extra={"tasks": found})
+    probes = [
+        {"name": probe.name, "metric": probe.primary, "reads": probe.reads, "title": probe.title, "command": probe.command}
+        for probe in PROBES.values()
+    ]
+    return Outcome(extra={"tasks": found, "probes": probes})

@@ -14,7 +14,8 @@ from bertkit.jobs.folder import newest_run
 from bertkit.jobs.lost import watching
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.places import STATE, write_text
+from bertkit.jobs.places import write_text
+from bertkit.jobs.pretrained import evals_place
 from bertkit.jobs.scoring import EncodedPart, Scorer, figures_of
 from bertkit.jobs.start import Machine
 from bertkit.notices import say
@@ -121,13 +122,8 @@ def predict_part(scorer: Scorer, part: TaskPart, folder: Path, settings: Any, co
 
 def _place(settings: EvalSettings, model: Path | None, task: Task, part: str) -> Path:
     """``evals/TASK-PART`` in the run, or below ``runs/`` where the model is no run of bertkit's."""
-    name = f"{task.name}-{part}"
-    if settings.output is not None:
-        return Path(settings.output) / name
-    if model is not None and (model / STATE).exists():
-        return model / "evals" / name
     scored = model.name if model is not None else Path(str(settings.predictions)).stem
-    return Path("runs") / "evals" / f"{scored}-{name}"
+    return evals_place(model, f"{task.name}-{part}", scored=scored, output=settings.output)
 
 
 def _write(

@@ -16,7 +16,7 @@ from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import DataError
 from bertkit.jobs.console import Console
 from bertkit.jobs.explain_page import print_page
-from bertkit.jobs.folder import newest_run
+from bertkit.jobs.folder import newest_pretraining
 from bertkit.jobs.masked_text import Piece, pieces
 from bertkit.jobs.outcome import Outcome
 from bertkit.notices import say
@@ -89,8 +89,7 @@ def _chosen(settings: ExplainSettings) -> tuple[WordPiece, Model | None]:
             "Name a model with --model or a vocabulary with --tokenizer; `bertkit pretrain --corpus FILE` makes a model, "
             "`bertkit tokenizer train FILE` a vocabulary."
         )
-        name = str(newest_run("pretrain", hint=hint))
-        say("model", f"The model is the newest finished pretraining: {name}.")
+        name = str(newest_pretraining(hint))
     from bertkit.jobs.explain_model import open_model
 
     model = open_model(name, tokenizer=settings.tokenizer, cased=settings.cased)

@@ -11,12 +11,10 @@ import torch
 from bertkit.batches.text import Ints
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.jobs.models import check_vocabulary, config_of, model_folder, tokenizer_of
-from bertkit.jobs.places import read_state
-from bertkit.model.hf import read_weights
+from bertkit.jobs.pretrained import PretrainingHeads, pretrained_with
 from bertkit.packed import PackedSequences
 from bertkit.tasks.models import TaskModel, load_model
 
-_MLM, _NSP, _POOLER = "cls.predictions.transform.dense.weight", "cls.seq_relationship.weight", "bert.pooler.dense.weight"
 PairKind = Literal["is_next", "in_order"]
 
 
@@ -69,9 +67,9 @@ class Model:
             labels: ``[M]`` ids that stood there.
             top: Likeliest words for each place.
         """
-        names = read_weights(self.folder).keys()
-        has_words, has_pair = _MLM in names, _NSP in names and _POOLER in names
-        kind: PairKind = "in_order" if _objective(self.folder) == "mlm+sop" else "is_next"
+        heads = PretrainingHeads.of(self.folder)
+        has_words, has_pair = heads.words, heads.pairs
+        kind: PairKind = "in_order" if pretrained_with(self.folder).get("examples.objective") == "mlm+sop" else "is_next"
         if not has_words:
             return Guesses(words=None, has_pair_head=has_pair, pair=None, pair_kind=kind)
         model = load_model(self.folder, "pretraining" if has_pair else "masked_lm", must_have_head=True)[0].eval()
@@ -112,10 +110,3 @@ def _next_sentence(model: TaskModel, hidden: object) -> torch.Tensor:
     """P(label 0), that B is next (or in order)."""
     logits: torch.Tensor = model.head.next_sentence(hidden)  # type: ignore[operator]
     return logits.double().softmax(-1)[0, 0]
-
-
-def _objective(folder: Path) -> str | None:
-    """What a run was trained for; None where no run says so."""
-    state = read_state(folder) or {}
-    objective = (state.get("resolved") or {}).get("examples.objective")
-    return objective if isinstance(objective, str) else None

@@ -21,7 +21,7 @@ from bertkit.jobs.run_folder import RunFolder, Situation, now
 from bertkit.notices import say
 from bertkit.settings.compare import Difference, differences, fingerprint, given
 
-__all__ = ["RunFolder", "Situation", "claim", "newest_run", "read_state", "safe_join", "write_text"]
+__all__ = ["RunFolder", "Situation", "claim", "newest_pretraining", "newest_run", "read_state", "safe_join", "write_text"]
 
 FORMAT = 1
 
@@ -185,3 +185,14 @@ def newest_run(command: str, *, task: str | None = None, root: Path = Path("runs
         what = f"{command} {task}" if task else command
         raise MissingError(f"There is no finished run of `bertkit {what}` under {root}/.", hint=hint)
     return max(found)[2]
+
+
+def newest_pretraining(hint: str) -> Path:
+    """The newest finished pretraining under ``runs/``, which is said.
+
+    Raises:
+        MissingError: There is none (exit 4); ``hint`` says what to do.
+    """
+    found = newest_run("pretrain", hint=hint)
+    say("model", f"The model is the newest finished pretraining: {found}.")
+    return found

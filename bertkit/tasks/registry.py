@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from bertkit.errors import UsageError, nearest
 from bertkit.tasks.declared import TASKS
+from bertkit.tasks.probes import PROBES, refuse_probe
 from bertkit.tasks.task import HubData, Part, Task
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def register(task: Task) -> Task:
     Raises:
         ValueError: Its name is taken, or its kind unknown.
     """
-    if task.name in _tasks:
+    if task.name in _tasks or task.name in PROBES:
         raise ValueError(f"there is a task {task.name!r} already")
     if task.kind not in _kinds:
         raise ValueError(f"task {task.name!r} is of kind {task.kind!r}, which is none of {sorted(_kinds)}")
@@ -43,11 +44,14 @@ def task_named(name: str) -> Task:
     """The task of that name.
 
     Raises:
-        UsageError: There is none (exit 2); the nearest names are said.
+        UsageError: There is none (exit 2); the nearest names are said, and of an evaluation of a pretrained model what it is.
     """
     if name in _tasks:
         return _tasks[name]
-    raise UsageError(f"There is no task {name!r}.{nearest(name, _tasks)}", where="TASK", hint="`bertkit tasks` lists them.")
+    refuse_probe(name)
+    raise UsageError(
+        f"There is no task {name!r}.{nearest(name, [*_tasks, *PROBES])}", where="TASK", hint="`bertkit tasks` lists them."
+    )
 
 
 def all_tasks() -> list[Task]:
