@@ -28,6 +28,7 @@ PROBED = {"corpus": ("inputs.corpus", "--corpus"), "seed": ("seed", "--seed")}
 
 def evaluate(
     task: TaskName = None,
+    task_file: flags.TaskFile = None,
     model: flags.Model = None,
     predictions: Predictions = None,
     data: flags.Data = None,

@@ -10,6 +10,7 @@ from bertkit.cli.training import DATA, TRAINING, rows
 
 def finetune(
     task: TaskName = None,
+    task_file: flags.TaskFile = None,
     model: flags.Model = None,
     data: flags.Data = None,
     train_file: flags.TrainFile = None,

@@ -46,6 +46,9 @@ Model = Annotated[str | None, flag("--model", help="A run folder, a BERT folder 
 Data = Annotated[
     str | None, flag("--data", help="A folder with the task's own files, or a hub data set.", panel=_FILES, metavar="FOLDER|NAME")
 ]
+TaskFile = Annotated[
+    str | None, flag("--task-file", help="A Python file of yours that registers tasks; it is run.", panel=_FILES, metavar="FILE")
+]
 TrainFile = Annotated[str | None, flag("--train-file", help="A file to train on.", panel=_FILES, metavar="FILE")]
 ValidFile = Annotated[
     str | None, flag("--validation-file", "--valid", help="A file to validate on.", panel=_FILES, metavar="FILE")

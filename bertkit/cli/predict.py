@@ -17,6 +17,7 @@ Replace = Annotated[
 
 def predict(
     task: TaskName = None,
+    task_file: flags.TaskFile = None,
     model: flags.Model = None,
     data: flags.Data = None,
     test_file: flags.TestFile = None,

@@ -35,6 +35,29 @@ def task_of(command: str, task: str | None, recipe: str | None) -> str:
     return task_named(task.lower()).name
 
 
+def load_own_tasks(given: Mapping[str, Entry], sets: Sequence[str], recipe: str | None) -> None:
+    """Runs the task file that the command line names.
+
+    Raises:
+        UsageError: A recipe alone names one: it may be another person's, so its code is not run (exit 2).
+        MissingError, DataError: As :func:`bertkit.tasks.task_file.load_task_file`.
+    """
+    from bertkit.settings.resolve import recipe_value
+    from bertkit.tasks.task_file import load_task_file
+
+    named = [word.partition("=")[2] for word in sets if word.startswith("task_file=")]
+    if "task_file" in given:
+        named = [str(given["task_file"].value)]
+    for file in named:
+        load_task_file(file)
+    if recipe is not None and not named and (file := recipe_value(recipe, "task_file")) is not None:
+        raise UsageError(
+            f"The recipe names the task file {file}: Python code is run only where you name it yourself.",
+            where=recipe,
+            hint=f"Add --task-file {file}",
+        )
+
+
 def settings_of(
     command: str,
     model: Callable[[str], type[S]],
@@ -48,6 +71,7 @@ def settings_of(
     from bertkit.settings.layers import keys
     from bertkit.settings.reading import Entry
 
+    load_own_tasks(given, sets, recipe)
     name = task_of(command, task, recipe)
     kind = model(name)
     known = keys(kind)

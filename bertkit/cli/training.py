@@ -28,6 +28,7 @@ TRAINING = {
 DATA = {
     "output": ("output", "--output"),
     "overwrite": ("overwrite", "--overwrite"),
+    "task_file": ("task_file", "--task-file"),
     "model": ("model", "--model"),
     "cased": ("cased", "--cased/--uncased"),
     "data": ("data.folder", "--data"),

@@ -233,7 +233,13 @@ class _Finetuning:
 
 def task_of(name: str, data: Any) -> tuple[Task, Kind]:
     """A task with people's own column names, and its kind."""
-    task = with_columns(task_named(name), text=data.text_column, pair=data.pair_column, label=data.label_column)
+    task = with_columns(
+        task_named(name),
+        text=data.text_column,
+        pair=data.pair_column,
+        label=data.label_column,
+        separator=data.label_separator,
+    )
     return task, kind_of(task)
 
 

@@ -41,6 +41,7 @@ from bertkit.settings.resolve import resolve
 from bertkit.tasks.models import load_model
 from bertkit.tasks.predictions import prediction_records
 from bertkit.tasks.registry import task_named
+from bertkit.tasks.task_file import load_task_file
 
 S = TypeVar("S", bound=Settings)
 Place = str | os.PathLike[str]
@@ -210,6 +211,8 @@ def _checked(model: type[S], command: str, given: Values, recipe: str | None, de
 
 
 def _of_task(command: str, model: Callable[[str], type[S]], task: str, given: Values, recipe: str | None) -> S:
+    if (file := given.get("task_file")) is not None:
+        load_task_file(file)
     name = task_named(task.lower()).name
     kind = model(name)
     defaults = {key: value for key, value in task_defaults(name).items() if key in keys(kind)}

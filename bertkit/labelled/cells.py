@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bertkit.errors import DataError, nearest
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.rows import Place, RowReport, TextRow
+from bertkit.notices import say
 
 Label = str | float | tuple[str, ...] | None
+_SWITCHES = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.0": True}
 
 
 def check_columns(known: Sequence[str], columns: Columns, where: str) -> None:
@@ -34,6 +37,38 @@ def check_columns(known: Sequence[str], columns: Columns, where: str) -> None:
             raise DataError(f"There are {list(known).count(name)} columns {name!r}.", where=where, hint="Rename all but one.")
 
 
+def labels_read(known: Sequence[str], columns: Columns, where: str) -> Columns:
+    """How a table's labels are read where a row has several, which is said; the columns of any other table as they are.
+
+    ``label`` names one column of names, or lists columns of 0 and 1 (``toxic,insult``), which become ``indicators``.
+
+    Raises:
+        DataError: Some of the columns of 0 and 1 are there and some are not.
+    """
+    if columns.kind != "several" or columns.label is None:
+        return columns
+    if columns.label in known or "," not in columns.label:
+        if columns.label in known:
+            say(
+                "label-form",
+                f"The labels of a row are the names in its column {columns.label!r}: a list, or a text parted by "
+                f"{columns.delimiter!r} (--set data.label_separator=… for another).",
+            )
+        return columns
+    names = tuple(dict.fromkeys(name.strip() for name in columns.label.split(",")))
+    missing = [name for name in names if name not in known]
+    if missing and len(missing) < len(names):
+        raise DataError(
+            f"There is no column {missing[0]!r}.{nearest(missing[0], known)}",
+            where=where,
+            hint="--label-column names one column of names, or columns of 0 and 1 parted by commas.",
+        )
+    if missing:
+        return columns
+    say("label-form", f"The labels of a row are those of the columns {', '.join(names)} that hold 1.")
+    return replace(columns, indicators=names)
+
+
 def row_of(cells: Mapping[str, Any], columns: Columns, place: Place, number: int) -> TextRow:
     """One row of named cells; ``number`` is its id where no column gives one.
 
@@ -41,20 +76,32 @@ def row_of(cells: Mapping[str, Any], columns: Columns, place: Place, number: int
         DataError: A text is no text, or a label cannot be what its column says (exit 3), with the row.
     """
     identity = cells.get(columns.id) if columns.id else None
+    if columns.indicators:
+        label: Label = _indicated(cells, columns, place)
+    else:
+        label = None if columns.label is None else label_of(cells.get(columns.label), columns, place)
     return TextRow(
         id=str(number) if identity is None else str(identity),
-        text=_text(cells, columns.text, place),
-        pair=None if columns.pair is None else _text(cells, columns.pair, place),
-        label=None if columns.label is None else label_of(cells.get(columns.label), columns, place),
+        text=_text(cells, columns.text, columns.joined, place),
+        pair=None if columns.pair is None else _text(cells, columns.pair, columns.joined, place),
+        label=label,
         place=place,
     )
 
 
-def _text(cells: Mapping[str, Any], name: str, place: Place) -> str:
+def _text(cells: Mapping[str, Any], name: str, joined: str | None, place: Place) -> str:
     value = cells.get(name)
     if value is None:
         raise DataError(f"Column {name!r} has no text here.", where=str(place), hint='An empty text is written "".')
-    text = plain(value)
+    if isinstance(value, list | tuple) and joined is not None:
+        value = joined.join(plain(item) for item in value)
+    if isinstance(value, list | tuple | dict):
+        raise DataError(f"Column {name!r} holds {_kind_of(value)}, where a text is asked for.", where=str(place))
+    return _of_characters(plain(value), name, place)
+
+
+def _of_characters(text: str, name: str, place: Place) -> str:
+    """The text, which can be written as UTF-8."""
     if not text.isascii():
         try:
             text.encode("utf-8")
@@ -64,6 +111,10 @@ def _text(cells: Mapping[str, Any], name: str, place: Place) -> str:
                 where=str(place),
             ) from error
     return text
+
+
+def _kind_of(value: Any) -> str:
+    return "an object" if isinstance(value, dict) else "a list"
 
 
 def plain(value: Any) -> str:
@@ -90,18 +141,36 @@ def label_of(value: Any, columns: Columns, place: Place) -> Label:
     Raises:
         DataError: It is no finite number, or no number of a class.
     """
-    if value is None or (isinstance(value, str) and value.strip() == ""):
-        return () if columns.kind == "several" and value is not None else None
+    if value is None or (isinstance(value, float) and math.isnan(value)):  # a missing cell of Parquet's
+        return None
+    if isinstance(value, str) and value.strip() == "":
+        return () if columns.kind == "several" else None
     if columns.no_label and plain(value).strip() in columns.no_label:
         return None
     if columns.kind == "number":
         return _number(value, columns, place)
     if columns.kind == "several":
-        names = value if isinstance(value, list | tuple) else str(value).split(columns.delimiter)
-        return tuple(_class(plain(name).strip(), columns, place) for name in names)
-    if isinstance(value, list | tuple | dict):
-        raise DataError(f"Column {columns.label!r} holds several labels, where one is asked for.", where=str(place))
-    return _class(plain(value).strip(), columns, place)
+        names = value if isinstance(value, list | tuple) else plain(value).split(columns.delimiter)
+        return tuple(_class(name, columns, place) for name in names)
+    if isinstance(value, list | tuple):
+        raise DataError(
+            f"Column {columns.label!r} holds several labels, where one is asked for.",
+            where=str(place),
+            hint="`multilabel` is the task over texts with several.",
+        )
+    return _class(value, columns, place)
+
+
+def _indicated(cells: Mapping[str, Any], columns: Columns, place: Place) -> tuple[str, ...] | None:
+    """The names whose columns say 1; None where all of them are empty."""
+    values = {name: cells.get(name) for name in columns.indicators}
+    if all(value is None or value == "" for value in values.values()):
+        return None
+    said = {name: _SWITCHES.get(plain(value).strip().casefold()) for name, value in values.items()}
+    for name, value in said.items():
+        if value is None:
+            raise DataError(f"Column {name!r} should be 0 or 1, but holds {plain(values[name])!r}.", where=str(place))
+    return tuple(name for name, value in said.items() if value)
 
 
 def _number(value: Any, columns: Columns, place: Place) -> float:
@@ -114,8 +183,16 @@ def _number(value: Any, columns: Columns, place: Place) -> float:
     return number
 
 
-def _class(name: str, columns: Columns, place: Place) -> str:
-    """The class: a name as it stands or, where the file writes numbers, the name of that number."""
+def _class(value: Any, columns: Columns, place: Place) -> str:
+    """The class: a name as it stands or, where the file writes numbers or codes, the name that these stand for."""
+    if value is None or isinstance(value, list | tuple | dict):
+        what = "nothing" if value is None else _kind_of(value)
+        raise DataError(f"Column {columns.label!r} holds {what}, where the name of a label is asked for.", where=str(place))
+    name = _of_characters(plain(value).strip(), str(columns.label), place)
+    if not name:
+        raise DataError(f"Column {columns.label!r} holds a label without a name.", where=str(place))
+    if columns.aliases:
+        return columns.aliases.get(name, name)
     if not columns.names:
         return name
     for known in columns.names:

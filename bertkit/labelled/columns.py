@@ -19,14 +19,17 @@ class Columns:
         pair: The second text's, or None.
         label: The label's, or None where none is asked for.
         id: The id's, or None: the row's number from 0 then.
-        kind: What a label is: a class by name, a number, or several names.
+        kind: What a label is: a class by name, a number, or several names (in one column, or as columns of 0 and 1).
         names: Class names in the order of their numbers, where the file writes ``0``, ``1``, … for them; else empty.
+        aliases: Other spellings of classes in the file and on the hub (TNEWS's ``100``), and the names that they stand for.
         positions: Columns by place, from 0, for a file whose first line is no header (``{"text": 3, "label": 1}``).
         width: Columns of a file without header.
         plain: True where a ``.tsv`` is GLUE's: without quoting, malformed rows skipped.
         no_label: Spellings that stand for no label (SNLI's ``-``, where the annotators did not agree; a hidden ``-1``). A row
             without a label in a part where others have one is then left out and counted.
         delimiter: Between the names of one cell where a label is several (a JSON list needs none).
+        indicators: Columns of 0 and 1, a name each, where a label is several; ``label`` is then no column.
+        joined: What is put between the items where a text is a list (CSL's keywords); None: a list is an error.
     """
 
     text: str = "text"
@@ -35,8 +38,11 @@ class Columns:
     id: str | None = None
     kind: LabelKind = "class"
     names: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     positions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     width: int | None = None
     plain: bool = False
     no_label: tuple[str, ...] = ()
     delimiter: str = ","
+    indicators: tuple[str, ...] = ()
+    joined: str | None = None

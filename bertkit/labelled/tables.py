@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError, UsageError, nearest
-from bertkit.labelled.cells import check_columns, decided, row_of
+from bertkit.labelled.cells import check_columns, decided, labels_read, row_of
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.files import lines_of, read_utf8
 from bertkit.labelled.rows import Place, RowReport, TextRow
@@ -33,6 +33,7 @@ def read_table(path: Path, columns: Columns) -> tuple[list[TextRow], RowReport]:
     """
     known, records = open_table(path)
     check_columns(known, columns, str(path))
+    columns = labels_read(known, columns, str(path))
     rows = [row_of(cells, columns, place, number) for number, (place, cells) in enumerate(records)]
     report = RowReport(columns=tuple(known))
     return decided(rows, columns, report), report
@@ -143,7 +144,9 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
         raise DataError(f"The line is no JSON: {error}.", where=where) from error
     if not isinstance(record, dict):
         raise DataError(
-            "The line is JSON, but no object with named columns.", where=where, hint='Write {"text": …, "label": …} on each line.'
+            "The line is JSON, but no object with named columns.",
+            where=where,
+            hint='Write an object on each line: {"text": …, "label": …}.',
         )
     return record
 
@@ -201,6 +204,7 @@ _READERS: dict[str, Callable[[Path], tuple[list[str], Records]]] = {
     ".csv": _read_csv,
     ".tsv": _read_tsv,
     ".jsonl": _read_json_lines,
+    ".json": _read_json_lines,
     ".parquet": _read_parquet,
 }
 
@@ -217,6 +221,7 @@ def rows_from_records(records: Iterable[Mapping[str, Any]], columns: Columns, so
         if not number:
             known = tuple(record)
             check_columns(known, columns, source)
+            columns = labels_read(known, columns, source)
         rows.append(row_of(record, columns, Place(source, number + 1, "row"), number))
     report = RowReport(columns=known)
     return decided(rows, columns, report), report

@@ -6,6 +6,7 @@ columns, and else a text a line. Nothing is taken for a label or an index: short
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,10 +92,10 @@ def row_texts(path: Path) -> Iterator[RowTexts]:
 
 def _rows(path: Path) -> Iterator[RowTexts]:
     ending = path.suffix.lower()
-    if ending == ".json":
+    if ending == ".json" and not _is_json_lines(path):
         for question in read_squad(path)[0]:
             yield RowTexts(str(question.place), (question.context, question.question))
-    elif ending in (".csv", ".jsonl", ".parquet"):
+    elif ending in (".csv", ".jsonl", ".json", ".parquet"):
         for place, record in open_table(path)[1]:
             yield RowTexts(str(place), tuple(value for value in record.values() if isinstance(value, str)))
     elif ending != ".tsv" and _has_tags(lines := lines_of(read_utf8(path))):
@@ -105,6 +106,16 @@ def _rows(path: Path) -> Iterator[RowTexts]:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 yield RowTexts(f"{path}, line {number}", tuple(cell for cell in line.split("\t") if cell.strip()))
+
+
+def _is_json_lines(path: Path) -> bool:
+    """Whether the first of several lines is an object of its own, as in CLUE's files; SQuAD's are one object of all articles."""
+    first = [line for line in lines_of(read_utf8(path)) if line.strip()][:2]
+    try:
+        record = json.loads(first[0])
+    except (IndexError, ValueError, RecursionError):
+        return False
+    return len(first) > 1 and isinstance(record, dict)
 
 
 def _has_tags(lines: list[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from bertkit.errors import ModelError, UsageError, nearest
 from bertkit.model.activations import activation
 
+_LABELLED = ("ForSequenceClassification", "ForTokenClassification")
 SIZES: dict[str, tuple[int, int]] = {
     "tiny": (2, 128),
     "mini": (4, 256),
@@ -180,11 +181,15 @@ def _refuse_other_models(raw: Mapping[str, Any], where: str) -> None:
 def read_labels(raw: Mapping[str, Any], where: str) -> tuple[str, ...] | None:
     """The labels' names in order from ``id2label`` (keys may be strings), or None where none are stated.
 
+    A classifier whose file states none has transformers' default, which it leaves out when it writes: two, without names.
+
     Raises:
         ModelError: ``id2label`` does not count 0 … n-1, or ``num_labels`` (or ``label2id``) says otherwise.
     """
     stated, count = raw.get("id2label"), raw.get("num_labels")
     if stated is None:
+        classifies = any(str(name).endswith(_LABELLED) for name in raw.get("architectures") or ())
+        count = 2 if count is None and classifies else count
         return None if count is None else tuple(f"LABEL_{i}" for i in range(count))
     try:
         numbered = {int(key): str(name) for key, name in stated.items()}

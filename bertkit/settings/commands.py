@@ -127,6 +127,7 @@ class FinetuneSettings(Training):
     """``bertkit finetune TASK``; its ``kind`` is the task's kind's own settings: use :func:`finetune_settings`."""
 
     task: str = Field(description="A task that `bertkit tasks` lists.")
+    task_file: str | None = Field(None, description="A Python file of yours that registers tasks; run only where you name it.")
     model: str = Field(DEFAULT_MODEL, description="A run folder, a Hugging Face BERT folder or a hub name.")
     cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
     data: DataSettings = Field(default_factory=DataSettings)
@@ -143,6 +144,7 @@ class EvalSettings(Output):
     """``bertkit eval TASK``."""
 
     task: str = Field(description="A task that `bertkit tasks` lists.")
+    task_file: str | None = Field(None, description="A Python file of yours that registers tasks; run only where you name it.")
     model: str | None = Field(None, description="A run folder, a Hugging Face BERT folder or a hub name; unset: the newest run.")
     cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
     part: str | None = Field(None, description="The part of the data, such as validation or test; unset: every validation part.")
@@ -163,6 +165,7 @@ class PredictSettings(Output):
     """``bertkit predict TASK``."""
 
     task: str = Field(description="A task that `bertkit tasks` lists.")
+    task_file: str | None = Field(None, description="A Python file of yours that registers tasks; run only where you name it.")
     model: str | None = Field(None, description="A run folder, a Hugging Face BERT folder or a hub name; unset: the newest run.")
     cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
     part: str | None = Field(None, description="The part of the data; unset: test.")
@@ -189,9 +192,12 @@ def _data(data: DataSettings) -> Iterator[Contradiction]:
         yield keys, f"Give the data as a folder or by its files, not both ({', '.join(keys)})."
 
 
-@cache
 def _of_kind(base: type[Settings], task: str) -> type[Settings]:
-    kind = kind_of(task_named(task)).settings
+    return _with_kind(base, kind_of(task_named(task)).settings)
+
+
+@cache
+def _with_kind(base: type[Settings], kind: type[KindSettings]) -> type[Settings]:
     return create_model(base.__name__, __base__=base, __doc__=base.__doc__, kind=(kind, Field(default_factory=kind)))
 
 

@@ -98,7 +98,10 @@ class DataSettings(Settings):
     test_file: str | None = Field(None, description="A file to test on.")
     text_column: str | None = Field(None, description="The column of the text.")
     pair_column: str | None = Field(None, description="The column of the second text.")
-    label_column: str | None = Field(None, description="The column of the label.")
+    label_column: str | None = Field(
+        None, description="The column of the label; of several labels also columns of 0 and 1, parted by commas."
+    )
+    label_separator: str | None = Field(None, min_length=1, description="What parts several labels in a cell; unset: a comma.")
     max_train_samples: int | None = Field(None, ge=1, description="Only the first so many training rows.")
     max_eval_samples: int | None = Field(None, ge=1, description="Only the first so many rows of an evaluation.")
     strict: bool = Field(False, description="A malformed row is an error instead of being skipped and counted.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +20,7 @@ from bertkit.labelled.glue import read_glue
 from bertkit.labelled.rows import RowReport, TextRow
 from bertkit.labelled.tables import columns_of, read_table, rows_from_records
 from bertkit.notices import say
-from bertkit.tasks.glue_files import read_answers, write_answers
+from bertkit.tasks import clue_files, glue_files
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores
 from bertkit.tasks.label_scores import score_labels
 from bertkit.tasks.matching import in_order, is_generic, match_labels
@@ -66,8 +67,8 @@ class Classification:
         return rows_from_records(records, task.columns or Columns(), source)
 
     def has_gold(self, rows: Sequence[TextRow]) -> bool:
-        """Has any row a label?"""
-        return any(row.label is not None for row in rows)
+        """Has any row a label? A part in which no row has any of several is one without gold."""
+        return any(row.label is not None and row.label != () for row in rows)
 
     def texts(self, row: TextRow) -> str:
         """Both texts."""
@@ -139,21 +140,24 @@ class Classification:
     def write_official(
         self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TextRow], task: Task, part: str
     ) -> list[Path]:
-        """GLUE's file for its server, for the parts that have one: see :func:`bertkit.tasks.glue_files.write_answers`."""
+        """The file for GLUE's or CLUE's server, for the parts that have one: see ``glue_files`` and ``clue_files``."""
         if part not in task.official:
             return []
-        path = folder / task.official[part]
-        write_answers(path, [prediction.value for prediction in predictions], task)
+        path, values = folder / task.official[part], [prediction.value for prediction in predictions]
+        if path.suffix == ".json":
+            clue_files.write_answers(path, [prediction.id for prediction in predictions], values, task)
+        else:
+            glue_files.write_answers(path, values, task)
         return [path]
 
     def read_official(self, path: Path, rows: Sequence[TextRow], task: Task, labels: Labels) -> list[Prediction]:
-        """Predictions of any system from GLUE's file, one a row: see :func:`bertkit.tasks.glue_files.read_answers`.
+        """Predictions of any system from GLUE's file or CLUE's (``.json``), one a row.
 
         Raises:
             MissingError: There is no such file (exit 4).
             DataError: It is no such file, lacks a row, or names no label (exit 3), with the line.
         """
-        read = read_answers(path, [row.id for row in rows])
+        read = (clue_files if path.suffix == ".json" else glue_files).read_answers(path, [row.id for row in rows])
         return [
             Prediction(id=row.id, value=_answer(text, labels, task, where), gold=_gold(row, labels))
             for row, (text, where) in zip(rows, read, strict=True)
@@ -172,7 +176,8 @@ def _answer(text: str, labels: Labels, task: Task, where: str) -> Any:
         return number
     names = [part for part in text.split(",") if part] if labels.problem == "multi_label_classification" else [text]
     found = []
-    for name in names:
+    aliases = task.columns.aliases if task.columns else {}
+    for name in (aliases.get(name, name) for name in names):
         known = labels.number(name)
         if known is not None:
             found.append(labels.names[known])
@@ -206,6 +211,12 @@ def _names_of(rows: Sequence[TextRow], model_labels: Sequence[str] | None, for_t
                 raise DataError("A training row has no label.", where=str(row.place))
         given = [row.label for row in rows if row.label is not None]
         names = in_order([name for label in given for name in (label if isinstance(label, tuple) else (str(label),))])
+        if twice := next(
+            (pair for pair in pairwise(sorted(names, key=str.casefold)) if pair[0].casefold() == pair[1].casefold()), None
+        ):
+            raise DataError(
+                f"The labels {twice[0]!r} and {twice[1]!r} differ in case alone.", where=_where(rows), hint="Spell them alike."
+            )
         if names:
             count = "1 label" if len(names) == 1 else f"{len(names)} labels"
             say("labels", f"{count}, taken as names of classes: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}.")

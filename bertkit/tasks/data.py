@@ -50,18 +50,26 @@ class TaskPart:
         return digest.hexdigest()[:16]
 
 
-def with_columns(task: Task, *, text: str | None = None, pair: str | None = None, label: str | None = None) -> Task:
-    """The task with people's own column names; those not named stay.
+def with_columns(
+    task: Task, *, text: str | None = None, pair: str | None = None, label: str | None = None, separator: str | None = None
+) -> Task:
+    """The task with people's own column names, and what parts the labels of a cell; those not named stay.
 
     Raises:
-        UsageError: Its kind reads no table, or one column would be two of them (exit 2).
+        UsageError: Its kind reads no table, has one label a row, or one column would be two of them (exit 2).
     """
-    if text is None and pair is None and label is None:
+    if text is None and pair is None and label is None and separator is None:
         return task
     if task.columns is None:
         raise UsageError(f"{task.name} reads no columns by name.", where="--text-column, --pair-column, --label-column")
+    if separator is not None and task.columns.kind != "several":
+        raise UsageError(f"{task.name} has one label a row: nothing parts them.", where="data.label_separator")
     columns = replace(
-        task.columns, text=text or task.columns.text, pair=pair or task.columns.pair, label=label or task.columns.label
+        task.columns,
+        text=text or task.columns.text,
+        pair=pair or task.columns.pair,
+        label=label or task.columns.label,
+        delimiter=separator or task.columns.delimiter,
     )
     taken = [name for name in (columns.text, columns.pair, columns.label) if name is not None]
     if len(set(taken)) < len(taken):

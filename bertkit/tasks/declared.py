@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bertkit.labelled.columns import Columns
+from bertkit.tasks.clue import CLUE
 from bertkit.tasks.glue import GLUE, SNLI
+from bertkit.tasks.own import OWN
 from bertkit.tasks.task import HubData, Part, Task
 
 SQUAD = Task(
     name="squad",
-    title="SQuAD 1.1 and 2.0: the span of the paragraph that answers the question",
+    title="SQuAD 1.1 and 2.0: the span of a text that answers a question",
     kind="span",
     parts=(
         Part(name="train", files=("train-v1.1.json", "train-v2.0.json", "train-v1.1*.json", "train-v2.0*.json", "train.json")),
@@ -24,7 +25,7 @@ SQUAD = Task(
 
 CONLL2003 = Task(
     name="conll2003",
-    title="CoNLL-2003: names of persons, places, organisations and others in English news",
+    title="CoNLL-2003: persons, places, organisations in English news",
     kind="tagging",
     parts=(
         Part(name="train", files=("train.txt", "eng.train")),
@@ -37,22 +38,4 @@ CONLL2003 = Task(
     official={"validation": "predictions.txt", "test": "predictions.txt"},
 )
 
-CLASSIFICATION = Task(
-    name="classification",
-    title="Your own texts or pairs with a label each (CSV, TSV, JSON lines, Parquet)",
-    kind="classification",
-    parts=(
-        Part(name="train", files=("train.csv", "train.tsv", "train.jsonl", "train.parquet")),
-        Part(
-            name="validation",
-            files=tuple(
-                f"{name}.{kind}" for name in ("validation", "valid", "dev") for kind in ("csv", "tsv", "jsonl", "parquet")
-            ),
-        ),
-        Part(name="test", files=("test.csv", "test.tsv", "test.jsonl", "test.parquet")),
-    ),
-    columns=Columns(text="text", label="label"),
-    metrics=("accuracy", "f1", "f1_macro", "f1_micro", "matthews"),
-)
-
-TASKS = (*GLUE, SNLI, SQUAD, CONLL2003, CLASSIFICATION)
+TASKS = (*GLUE, SNLI, *CLUE, SQUAD, CONLL2003, *OWN)

@@ -10,6 +10,8 @@ from typing import Any
 
 from bertkit.tasks.task import Task
 
+MAX_LENGTH = {"classification": 128, "tagging": 128, "span": 384}
+"""Tokens of a sequence by kind; the kinds' settings have them (they load torch), and a test holds both alike."""
 # Width at most, and the rate for heads on whole sequences.
 _RATES = ((128, 3e-4), (256, 2e-4), (512, 1e-4), (768, 3e-5))
 _WIDEST = 2e-5
@@ -21,6 +23,16 @@ def learning_rate(width: int, kind: str = "classification") -> float:
     rate = next((rate for most, rate in _RATES if width <= most), _WIDEST)
     # A tag a word gives gentler gradients than a label a text: the paper's best for base was 5e-5.
     return float(f"{rate * _BY_KIND.get(kind, 1.0):.1g}") if width > 512 else rate
+
+
+def listed_defaults(task: Task) -> dict[str, float]:
+    """What a task starts with where nothing else is said, but for the rate, which hangs on the model's width."""
+    trained = training_defaults(task, 768)
+    return {
+        "max_length": task.settings.get("max_length", MAX_LENGTH.get(task.kind, 128)),
+        "batch_size": trained["batch_size"],
+        "epochs": trained["epochs"],
+    }
 
 
 def training_defaults(task: Task, width: int) -> dict[str, Any]:

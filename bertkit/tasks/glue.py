@@ -106,7 +106,7 @@ STSB = Task(
 
 MNLI = Task(
     name="mnli",
-    title="MNLI: does the premise entail or contradict the hypothesis? matched and mismatched apart (GLUE)",
+    title="MNLI: entailment, contradiction or neither? two dev parts (GLUE)",
     kind="classification",
     parts=(
         _TRAIN,
@@ -163,7 +163,7 @@ WNLI = Task(
 
 AX = Task(
     name="ax",
-    title="AX: GLUE's diagnostic pairs, which a model of mnli answers (GLUE)",
+    title="AX: diagnostic pairs, which a model of mnli answers (GLUE)",
     kind="classification",
     parts=(Part(name="test", files=("diagnostic.tsv",)),),
     hub=_hub("ax", "premise", "hypothesis"),
@@ -176,7 +176,7 @@ AX = Task(
 
 SNLI = Task(
     name="snli",
-    title="SNLI: does the caption entail or contradict another sentence?",
+    title="SNLI: entailment, contradiction or neither? on captions",
     kind="classification",
     parts=tuple(
         Part(name=name, files=(f"{file}.tsv", f"snli_1.0_{file}.jsonl", f"snli_1.0_{file}.txt"))

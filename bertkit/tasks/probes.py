@@ -41,7 +41,7 @@ PROBES = {
         ),
         Probe(
             name="blimp",
-            title="Pretrained: is the grammatical sentence of two the likelier one?",
+            title="Pretrained: is the grammatical sentence of two the likelier?",
             primary="accuracy",
             reads="--data FOLDER",
             command="bertkit eval blimp --data FOLDER",

@@ -6,9 +6,11 @@ Importing this file imports no torch, so that ``bertkit tasks`` answers at once;
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from bertkit.errors import UsageError, nearest
+from bertkit.labelled.columns import Columns
 from bertkit.tasks.declared import TASKS
 from bertkit.tasks.probes import PROBES, refuse_probe
 from bertkit.tasks.task import HubData, Part, Task
@@ -16,7 +18,7 @@ from bertkit.tasks.task import HubData, Part, Task
 if TYPE_CHECKING:
     from bertkit.tasks.kinds import Kind
 
-__all__ = ["HubData", "Part", "Task", "all_tasks", "kind_of", "register", "task_named"]
+__all__ = ["Columns", "HubData", "Part", "Task", "all_tasks", "forget", "kind_of", "register", "task_named"]
 
 _tasks: dict[str, Task] = {}
 _kinds: dict[str, str] = {
@@ -30,14 +32,22 @@ def register(task: Task) -> Task:
     """Adds a task.
 
     Raises:
-        ValueError: Its name is taken, or its kind unknown.
+        ValueError: Its name is taken, its kind unknown, or its declaration contradicts itself.
     """
     if task.name in _tasks or task.name in PROBES:
         raise ValueError(f"there is a task {task.name!r} already")
     if task.kind not in _kinds:
         raise ValueError(f"task {task.name!r} is of kind {task.kind!r}, which is none of {sorted(_kinds)}")
+    if faults := list(task.faults()):
+        raise ValueError(f"task {task.name!r}: {'; '.join(faults)}")
     _tasks[task.name] = task
     return task
+
+
+def forget(names: Iterable[str]) -> None:
+    """Takes tasks away again, where they are."""
+    for name in names:
+        _tasks.pop(name, None)
 
 
 def task_named(name: str) -> Task:
@@ -50,7 +60,9 @@ def task_named(name: str) -> Task:
         return _tasks[name]
     refuse_probe(name)
     raise UsageError(
-        f"There is no task {name!r}.{nearest(name, [*_tasks, *PROBES])}", where="TASK", hint="`bertkit tasks` lists them."
+        f"There is no task {name!r}.{nearest(name, [*_tasks, *PROBES])}",
+        where="TASK",
+        hint="`bertkit tasks` lists them; --task-file adds your own.",
     )
 
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from bertkit.errors import UsageError, nearest
 from bertkit.labelled.columns import Columns
+
+# What config.json calls the problem of a classifier: what its column of labels holds, and the figures there are for it.
+_LABELS = {"single_label_classification": "class", "multi_label_classification": "several", "regression": "number"}
+_FIGURES = {
+    "single_label_classification": ("accuracy", "f1", "f1_macro", "f1_micro", "matthews"),
+    "multi_label_classification": ("f1_micro", "f1_macro", "accuracy"),
+    "regression": ("pearson", "spearman"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +40,14 @@ class Part:
         return self.name.partition("_")[0]
 
 
+_ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet")
+OWN_PARTS = tuple(
+    Part(name=name, files=tuple(f"{file}.{ending}" for file in files for ending in _ENDINGS))
+    for name, files in (("train", ("train",)), ("validation", ("validation", "valid", "dev")), ("test", ("test",)))
+)
+"""Parts of a folder of people's own: train.csv, validation.csv (or valid, or dev), test.csv, or as TSV, JSON lines, Parquet."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubData:
     """A data set on the hub: its id, configuration and revision, and its columns where they differ from the files'."""
@@ -48,14 +65,14 @@ class Task:
     Attributes:
         name: What the command line calls it.
         title: One line for ``bertkit tasks``.
+        metrics: Keys of the figures that it reports, the primary one first.
         kind: Which kind reads, trains and scores it: ``classification``, ``tagging``, ``span``.
-        parts: Its parts, training first.
+        parts: Its parts, training first; by default the files of a folder of people's own tables.
         hub: Its data on the hub, or None: data are the user's own then.
         columns: Columns of its tables; None for kinds that read no table.
         labels: Names in order; empty where the training rows say them.
         positive: The label that binary F1 counts, or None.
         bounds: Lowest and highest number of a regression, which its official file keeps to; None where there are none.
-        metrics: Keys of the figures that it reports, the primary one first.
         problem: config.json's ``problem_type``; empty where there is none.
         settings: Its kind's settings where they differ from the kind's own defaults (``max_length``, …).
         training: Training defaults of its own (``epochs``, ``batch_size``, …) over those of its kind and width.
@@ -65,9 +82,9 @@ class Task:
 
     name: str
     title: str
-    kind: str
-    parts: tuple[Part, ...]
     metrics: tuple[str, ...]
+    kind: str = "classification"
+    parts: tuple[Part, ...] = OWN_PARTS
     hub: HubData | None = None
     columns: Columns | None = None
     labels: tuple[str, ...] = ()
@@ -78,6 +95,28 @@ class Task:
     training: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     official: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     served_by: str | None = None
+
+    def faults(self) -> Iterator[str]:
+        """What in the declaration contradicts itself, a sentence each."""
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", self.name):
+            yield "a name has small letters, digits, and - _ . within"
+        if not self.metrics:
+            yield "it has no metrics, the primary one first"
+        if len(set(self.labels)) < len(self.labels):
+            yield "a label comes twice"
+        if self.positive is not None and self.labels and self.positive not in self.labels:
+            yield f"positive is {self.positive!r}, which is none of its labels"
+        if self.kind != "classification":
+            return
+        known = _FIGURES.get(self.problem)
+        if known is None:
+            yield f"problem is {self.problem!r}, which is none of {', '.join(_FIGURES)}"
+        elif unknown := [name for name in self.metrics if name not in known]:
+            yield f"there is no metric {unknown[0]!r} for {self.problem}: there are {', '.join(known)}"
+        if self.columns is None:
+            yield "it has no columns"
+        elif known is not None and _LABELS[self.problem] != self.columns.kind:
+            yield f"columns.kind is {self.columns.kind!r}, and {self.problem} needs {_LABELS[self.problem]!r}"
 
     @property
     def trained_as(self) -> str:

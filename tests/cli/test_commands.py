@@ -383,7 +383,7 @@ def test_recipes_are_listed_shown_and_copied_once(here: Path, capsys: pytest.Cap
 
 def test_tasks_are_listed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "tasks")
-    assert {line.split()[0] for line in out.splitlines()[1:]} >= {"cola", "sst2", "mnli", "squad", "conll2003", "classification"}
+    assert {line.split()[0] for line in out.splitlines()} >= {"cola", "sst2", "mnli", "squad", "conll2003", "classification"}
     (mnli,) = [task for task in json.loads(call(capsys, "tasks", "--json")[1])["tasks"] if task["name"] == "mnli"]
     assert mnli["labels"] == ["entailment", "neutral", "contradiction"]
 
@@ -524,3 +524,16 @@ def test_a_place_that_cannot_be_is_wrong_usage_and_no_bug(number: int) -> None:
 
 def test_too_many_open_files_are_a_resource() -> None:
     assert as_error(OSError(errno.EMFILE, os.strerror(errno.EMFILE))).exit_code == 5
+
+
+def test_the_tasks_fit_80_columns_with_their_data_metric_and_defaults(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "tasks")
+    lines = out.splitlines()
+    assert code == 0
+    assert max(map(len, lines)) <= 80
+    at = next(number for number, line in enumerate(lines) if line.startswith("stsb "))
+    assert lines[at + 1].strip() == "pearson; nyu-mll/glue; 128 tokens, 32 rows, 3 epochs"
+    told = {task["name"]: task for task in json.loads(call(capsys, "tasks", "--json")[1])["tasks"]}
+    assert told["squad"]["defaults"] == {"max_length": 384, "batch_size": 32, "epochs": 2.0}
+    assert told["mrpc"]["metrics"] == ["f1", "accuracy", "f1_macro", "matthews"]
+    assert told["multilabel"]["data"] is None

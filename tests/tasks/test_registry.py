@@ -8,7 +8,7 @@ import pytest
 
 from bertkit.errors import UsageError
 from bertkit.tasks import registry
-from bertkit.tasks.defaults import learning_rate, training_defaults
+from bertkit.tasks.defaults import learning_rate, listed_defaults, training_defaults
 from bertkit.tasks.glue import GLUE
 from bertkit.tasks.registry import all_tasks, kind_of, register, task_named
 
@@ -41,7 +41,10 @@ def test_a_name_may_be_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_declaration_holds_together(task: registry.Task) -> None:
     kind = kind_of(task)
     assert kind.name == task.kind
-    assert kind.settings(**task.settings).max_length >= 3
+    settings = kind.settings(**task.settings)
+    assert listed_defaults(task)["max_length"] == settings.max_length
+    assert not list(task.faults())
+    assert len(task.title) <= 64, "a line of `bertkit tasks` has 80 columns"
     names = [part.name for part in task.parts]
     assert len(set(names)) == len(names)
     assert {part.role for part in task.parts} == ({"test"} if task.served_by else {"train", "validation", "test"})
