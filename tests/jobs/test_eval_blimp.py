@@ -1,0 +1,155 @@
+"""``bertkit eval blimp``: the decisions of a loop that masks one token at a time through transformers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from job_tests import Call, MakeModel, predictions
+
+from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
+from bertkit.labelled.blimp import SETS, read_blimp
+
+FP32 = ("--precision", "fp32")
+PAIRS = {
+    "adjunct_island": ("island_effects", [("what did he find a good word in .", "what did he find in a good word .")] * 2),
+    "wh_island": ("island_effects", [("the words of a text", "the of words a text"), ("good", "bad"), ("fine.", "poor!")]),
+    "passive_1": ("argument_structure", [("it is the same.", "it is the same."), ("THE WORDS", "the  words"), ("a b", "b a")]),
+}
+
+
+def write_sets(folder: Path, sets: dict[str, tuple[str, Sequence[tuple[str, str]]]], **more: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, (term, pairs) in sets.items():
+        records = [
+            {"sentence_good": good, "sentence_bad": bad, "UID": name, "linguistics_term": term, "pairID": str(number), **more}
+            for number, (good, bad) in enumerate(pairs)
+        ]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def blimp(tmp_path: Path) -> Path:
+    return write_sets(tmp_path / "blimp", PAIRS)
+
+
+def plain_score(model: Any, wordpiece: WordPiece, text: str) -> float:
+    """One token masked at a time (Salazar et al. 2020)."""
+    ids = torch.tensor([wordpiece.cls_id, *wordpiece.encode([text])[0].tolist(), wordpiece.sep_id])
+    total = 0.0
+    for place in range(1, len(ids) - 1):
+        masked = ids.clone()
+        masked[place] = wordpiece.mask_id
+        with torch.no_grad():
+            total += float(model(input_ids=masked[None]).logits[0, place].double().log_softmax(-1)[ids[place]])
+    return total
+
+
+def test_scores_are_those_of_a_plain_loop(bertkit: Call, tiny: Path, wordpiece: WordPiece, blimp: Path, tmp_path: Path) -> None:
+    from transformers import BertForMaskedLM
+
+    done = bertkit("eval", "blimp", "--data", blimp, "--model", tiny, *FP32)
+    figures = done.metrics
+    model = BertForMaskedLM.from_pretrained(tiny).eval()
+    said = predictions(Path(done.report["output"]) / "predictions.jsonl")
+    assert [one["id"] for one in said] == [f"{name}/{n}" for name in sorted(PAIRS) for n in range(len(PAIRS[name][1]))]
+    credits: dict[str, list[float]] = {}
+    for one in said:
+        good, bad = PAIRS[one["set"]][1][int(one["id"].rpartition("/")[2])]
+        scores = [plain_score(model, wordpiece, text) for text in (good, bad)]
+        assert [one["good"], one["bad"]] == pytest.approx(scores, rel=1e-5)
+        assert one["score"] == one["good"] - one["bad"]
+        same = wordpiece.encode([good])[0].tolist() == wordpiece.encode([bad])[0].tolist()
+        assert one["prediction"] == ("tie" if same else "good" if scores[0] > scores[1] else "bad")
+        credits.setdefault(one["set"], []).append(0.5 if same else float(scores[0] > scores[1]))
+    by_set = {name: sum(found) / len(found) for name, found in credits.items()}
+    assert figures["accuracy_by_set"] == pytest.approx(by_set)
+    islands = (by_set["adjunct_island"] + by_set["wh_island"]) / 2
+    assert figures["accuracy_by_phenomenon"] == pytest.approx(
+        {"argument_structure": by_set["passive_1"], "island_effects": islands}
+    )
+    assert figures["accuracy"] == pytest.approx(sum(by_set.values()) / 3)  # over sets, not over pairs
+    assert (figures["sets"], figures["examples"]) == (3, 8)
+    assert figures["accuracy_interval"][0] <= figures["accuracy"] <= figures["accuracy_interval"][1]
+    assert "2 pairs" in done.warned("blimp-ties")[0]
+    assert f"3 of BLiMP's {len(SETS)} sets" in done.warned("blimp-sets")[0]
+    written = json.loads((tmp_path / done.report["output"] / "metrics.json").read_text())
+    assert {name: written[name] for name in figures} == figures
+    assert (written["primary"], written["files"]) == ("accuracy", ["metrics.json", "predictions.jsonl"])
+    page = bertkit("eval", "blimp", "--data", blimp, "--model", tiny, *FP32, plain=True).out
+    assert f"wh_island       {100 * by_set['wh_island']:>8.2f}" in page
+
+
+def test_batches_change_no_decision(bertkit: Call, tiny: Path, blimp: Path) -> None:
+    found = []
+    for more in ((), ("--batch-size", 1), ("--micro-tokens", 16)):
+        done = bertkit("eval", "blimp", "--data", blimp, "--model", tiny, *FP32, *more)
+        found.append((done.metrics["accuracy_by_set"], predictions(Path(done.report["output"]) / "predictions.jsonl")))
+    for figures, said in found[1:]:
+        assert figures == found[0][0]
+        assert [one["good"] for one in said] == pytest.approx([one["good"] for one in found[0][1]], rel=1e-5)
+    first = bertkit("eval", "blimp", "--data", blimp, "--model", tiny, "--max-eval-samples", 1).metrics
+    assert (first["sets"], first["examples"]) == (3, 3)
+
+
+def test_files_that_are_not_blimps(bertkit: Call, tiny: Path, make_model: MakeModel, blimp: Path, tmp_path: Path) -> None:
+    def refused(code: int, folder: Path | str, model: Path = tiny) -> str:
+        done = bertkit("eval", "blimp", "--data", folder, "--model", model)
+        assert done.code == code, done.out
+        error = done.report["error"]
+        return f"{error['message']} {error['where']} {error['hint']}"
+
+    assert "no such folder" in refused(4, "nowhere")
+    assert "lie in a folder" in refused(4, blimp / "wh_island.jsonl")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "None of BLiMP's" in refused(4, empty)
+    assert bertkit("eval", "blimp", "--model", tiny).code == 2
+    assert "head" in refused(3, blimp, make_model("encoder"))
+    assert "the model takes 3" in refused(3, blimp, make_model(max_position_embeddings=5))
+    odd = write_sets(tmp_path / "odd", {"wh_islands": ("x", [("a", "b")])})
+    assert "Did you mean 'wh_island'" in refused(2, odd)
+    (odd / "wh_islands.jsonl").rename(odd / "wh_island.jsonl")
+    assert "of the set 'wh_islands'" in refused(3, odd)
+    for text, words in (
+        ("{", "no JSON"),
+        ("[1]", "no pair"),
+        ('{"sentence_good": "a"}', "no pair"),
+        ("", "empty"),
+        ("\ufeff\r\n", "empty"),
+    ):
+        (odd / "wh_island.jsonl").write_text(text, encoding="utf-8")
+        assert words in refused(3, odd)
+    write_sets(odd, {"wh_island": ("x", [("a", "\u200b")])})
+    assert "no token" in refused(3, odd)
+    write_sets(odd, {"wh_island": ("x", [("a", "b")])})
+    plain = (odd / "wh_island.jsonl").read_bytes()
+    (odd / "wh_island.jsonl").write_bytes(b"\xef\xbb\xbf" + plain.replace(b"\n", b"\r\n"))
+    assert bertkit("eval", "blimp", "--data", odd, "--model", tiny).metrics["examples"] == 1
+
+
+@pytest.mark.data
+def test_every_set_of_the_real_files_is_known(real_data: Path) -> None:
+    found = read_blimp(real_data / "data" / "blimp", limit=1)
+    assert sorted(found) == sorted(SETS)
+    assert len(SETS) == len(set(SETS)) == 67
+    assert len({pairs[0].term for pairs in found.values()}) == 13
+
+
+@pytest.mark.data
+def test_real_pairs_of_a_real_model(bertkit: Call, real_data: Path) -> None:
+    from transformers import BertForMaskedLM
+
+    folder = real_data / "models" / "splade-tiny-bert-L2-H128"
+    done = bertkit("eval", "blimp", "--data", real_data / "data" / "blimp", "--model", folder, *FP32, "--max-eval-samples", 1)
+    model, wordpiece = BertForMaskedLM.from_pretrained(folder).eval(), load_wordpiece(folder, cased=False)
+    said = {one["id"]: one for one in predictions(Path(done.report["output"]) / "predictions.jsonl")}
+    for pairs in list(read_blimp(real_data / "data" / "blimp", limit=1).values())[::12]:
+        one = said[pairs[0].id]
+        scores = [plain_score(model, wordpiece, text) for text in (pairs[0].good, pairs[0].bad)]
+        assert [one["good"], one["bad"]] == pytest.approx(scores, rel=1e-5)
