@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -219,6 +219,12 @@ def _end_to_end() -> Callable[..., Any] | None:
     return varlen_attn
 
 
+def lies_end_to_end(fused: Tensor, dropout: float) -> bool:
+    """Does torch's variable-length kernel take these ``[T, 3, h, d]``? It knows CUDA, half precision and no dropout."""
+    half, width = fused.dtype in (torch.float16, torch.bfloat16), fused.shape[-1]
+    return fused.is_cuda and half and dropout == 0.0 and width % 8 == 0 and width <= 256 and _end_to_end() is not None
+
+
 def attend(
     q: Tensor, k: Tensor, v: Tensor, packed: PackedSequences, *, dropout: float = 0.0, layout: Layout | Padded | None = None
 ) -> Tensor:
@@ -242,11 +248,10 @@ def attend_fused(
     fused: Tensor, packed: PackedSequences, *, dropout: float = 0.0, layout: Layout | Padded | None = None
 ) -> Tensor:
     """:func:`attend` of queries, keys and values that lie together as one product gives them, ``[T, 3, h, d]``."""
-    half, width = fused.dtype in (torch.float16, torch.bfloat16), fused.shape[-1]
-    if fused.is_cuda and half and dropout == 0.0 and width % 8 == 0 and width <= 256 and (kernel := _end_to_end()):
+    if lies_end_to_end(fused, dropout):
         bounds, longest = packed.boundaries, packed.longest
-        context: Tensor = kernel(*fused.unbind(1), bounds, bounds, longest, longest)
-        return context
+        kernel = cast(Callable[..., Tensor], _end_to_end())
+        return kernel(*fused.unbind(1), bounds, bounds, longest, longest)
     layout = layout_of(packed, fused.shape[2]) if layout is None else layout
     if isinstance(layout, Padded):
         return _padded(fused, layout, dropout)
@@ -259,6 +264,7 @@ def attention_weights(fused: Tensor, packed: PackedSequences) -> Tensor:
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
     laid_q, laid_k = (packed.pad(x.to(wide)).transpose(1, 2) for x in (q, k))  # [S, h, L, d]
     real = packed.pad(torch.ones_like(packed.input_ids)) > 0
-    scores = laid_q @ laid_k.transpose(2, 3) * q.shape[-1] ** -0.5
+    with torch.autocast(q.device.type, enabled=False):  # it would multiply in half precision, which has no such minimum
+        scores = laid_q @ laid_k.transpose(2, 3) * q.shape[-1] ** -0.5
     weights: Tensor = scores.masked_fill(~real[:, None, None], torch.finfo(wide).min).softmax(-1)
     return weights * real[:, None, :, None]
