@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bertkit.corpus.store import TokenStore
     from bertkit.corpus.wordpiece import load_wordpiece
     from bertkit.errors import BertkitError
-    from bertkit.jobs.library import evaluate, finetune, load_encoder, predict, pretrain
+    from bertkit.jobs.library import embed, evaluate, finetune, load_encoder, predict, pretrain
     from bertkit.jobs.outcome import Outcome
     from bertkit.packed import PackedSequences
 
@@ -26,6 +26,7 @@ __all__ = [
     "PretrainingCollator",
     "PretrainingExamples",
     "TokenStore",
+    "embed",
     "evaluate",
     "finetune",
     "load_encoder",
@@ -40,6 +41,7 @@ _WHERE = {
     "PretrainingCollator": "batches.collator",
     "PretrainingExamples": "batches.pretraining",
     "TokenStore": "corpus.store",
+    "embed": "jobs.library",
     "evaluate": "jobs.library",
     "finetune": "jobs.library",
     "load_encoder": "jobs.library",

@@ -23,7 +23,7 @@ def test_importing_it_loads_nothing_heavy() -> None:
 
 
 def test_every_name_is_there() -> None:
-    assert {"pretrain", "finetune", "evaluate", "predict", "load_encoder"} <= set(bertkit.__all__)
+    assert {"pretrain", "finetune", "evaluate", "predict", "embed", "load_encoder"} <= set(bertkit.__all__)
     for name in bertkit.__all__:
         assert getattr(bertkit, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'pretrian'"):

@@ -10,6 +10,7 @@ from bertkit import __version__
 from bertkit.cli import (
     bench,
     corpus,
+    embed,
     evaluate,
     explain,
     fill_mask,
@@ -52,6 +53,7 @@ app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("predict", cls=Command)(predict.predict)
 app.command("fill-mask", cls=Command)(fill_mask.fill_mask)
 app.command("explain", cls=Command)(explain.explain)
+app.command("embed", cls=Command)(embed.embed)
 _corpus.command("build", cls=Command)(corpus.build)
 _corpus.command("inspect", cls=Command)(corpus.inspect)
 _corpus.command("ls", cls=Command)(corpus.ls)

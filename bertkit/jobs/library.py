@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bertkit.errors import SettingsError
 from bertkit.fields import Settings
 from bertkit.jobs import evaluate as evaluating
@@ -24,6 +27,7 @@ from bertkit.jobs import finetune as tuning
 from bertkit.jobs import predict as predicting
 from bertkit.jobs import pretrain as training
 from bertkit.jobs.console import Console
+from bertkit.jobs.embedder import Embedder
 from bertkit.jobs.models import model_folder
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.start import Machine
@@ -35,6 +39,7 @@ from bertkit.settings.commands import (
     predict_settings,
     task_defaults,
 )
+from bertkit.settings.embedding import EmbedSettings
 from bertkit.settings.layers import keys, unknown_key
 from bertkit.settings.reading import Entry
 from bertkit.settings.resolve import resolve
@@ -164,6 +169,40 @@ def predict(
 
     records: list[dict[str, Any]] = _heard(job, "predict", given | {"task": task}, quiet).extra["records"]
     return records
+
+
+def embed(texts: Iterable[str], *, model: Place, settings: Values | None = None, quiet: bool = False) -> NDArray[np.float32]:
+    """``bertkit embed``: a vector for each text, in their order, ``[n, H]`` float32.
+
+    Args:
+        texts: Any iterable; an empty text has a vector too.
+        model: A run folder, a Hugging Face BERT folder or a hub name.
+        settings: Any other setting by its dotted name, ``{"pooling": "cls", "layer": -2, "normalize": True}``.
+        quiet: Say nothing.
+
+    Raises:
+        BertkitError: See :mod:`bertkit.errors`.
+    """
+    given = _given(settings, None, False, model=model)
+    made = _checked(EmbedSettings, "embed", given, None)
+    if made.tokens or made.files:
+        raise SettingsError(
+            "Here texts come from Python and each has one vector; load_encoder gives the states of tokens.",
+            where="settings['tokens']" if made.tokens else "settings['files']",
+        )
+
+    def job(console: Console) -> Outcome:
+        embedder = Embedder.of(made)
+        with console.progress("Embedding", safe=True) as update:
+            found = [np.zeros((0, embedder.width), dtype=np.float32)]
+            for window in embedder.windows(texts):
+                found.append(window.vectors)
+                update(embedder.texts)
+        embedder.tell()
+        return Outcome(extra={"vectors": np.concatenate(found)})
+
+    vectors: NDArray[np.float32] = _heard(job, "embed", given, quiet).extra["vectors"]
+    return vectors
 
 
 def load_encoder(model: Place, *, device: str = "cpu") -> Encoder:

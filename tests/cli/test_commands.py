@@ -104,7 +104,19 @@ def test_help_takes_little_time(here: Path, argv: list[str]) -> None:
 def test_help_lists_the_commands_and_about_twenty_flags_of_their_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--help")
     assert code == 0
-    for name in ("quickstart", "pretrain", "finetune", "eval", "predict", "fill-mask", "explain", "corpus", "tokenizer", "tasks"):
+    for name in (
+        "quickstart",
+        "pretrain",
+        "finetune",
+        "eval",
+        "predict",
+        "fill-mask",
+        "explain",
+        "embed",
+        "corpus",
+        "tokenizer",
+        "tasks",
+    ):
         assert f" {name} " in out
     assert call(capsys)[1] == out  # the bare name helps, too
     for group in ("corpus", "tokenizer", "recipes"):
