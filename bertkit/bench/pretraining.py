@@ -57,9 +57,10 @@ class Ours:
         """Steps for so long."""
         self.timing.take()
         tokens, began = 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < seconds or not tokens:
+        while time.perf_counter() - began < seconds or not tokens:
             tokens += next(self._steps).tokens
-        return Round(units=tokens, seconds=spent, parts=self.timing.take())
+        self.timing.wait()
+        return Round(units=tokens, seconds=time.perf_counter() - began, parts=self.timing.take())
 
     def close(self) -> None:
         """Ends the loader."""
@@ -91,9 +92,10 @@ class Theirs:
         """Steps for so long."""
         self.timing.take()
         tokens, began = 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < seconds or not tokens:
+        while time.perf_counter() - began < seconds or not tokens:
             tokens += self._step()
-        return Round(units=tokens, seconds=spent, parts=self.timing.take())
+        self.timing.wait()
+        return Round(units=tokens, seconds=time.perf_counter() - began, parts=self.timing.take())
 
     def _step(self) -> int:
         with self.timing.part("data"):

@@ -7,6 +7,10 @@ and processes, so that neither changes what is learned.
 
 Dropout draws from a generator keyed by the batch, the micro-batch and the process: a run that was stopped anywhere goes
 on with the same draws, without any stored random state.
+
+On CUDA nobody waits for a step to end: the optimizer's kernel itself leaves out what is not finite, and what came of a
+step is read while the device computes the next one's gradients. That is before the next one's optimizer, so rates, counts
+and weights are at every report what they would be had the loop waited.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from bertkit.batches.source import Batch, Position
 from bertkit.errors import DivergedError, ResourceError
 from bertkit.randomness import torch_seed
 from bertkit.training.budget import Budget, Clock, Until
+from bertkit.training.flight import Agreed, Begun, Flying, Told
 from bertkit.training.optimizer import set_rate
 from bertkit.training.peers import Peers
 from bertkit.training.report import PartSum, StepReport, TrainState
@@ -68,6 +73,7 @@ class Loop:
         signal: Says which signal (2, 15, or 0) has come in; asked once a step, and agreed on by all processes.
         passed: The steps ended because their part of the run was over, not the run.
         timing: Told how long ``data``, ``forward``, ``backward`` and ``optimizer`` take.
+        ahead: Begin a step before it is known what came of the last; unset: on CUDA, where the optimizer can leave out a step.
     """
 
     model: nn.Module
@@ -82,12 +88,16 @@ class Loop:
     max_grad_norm: float = 1.0
     signal: Callable[[], int] = lambda: 0
     timing: Timing = field(default_factory=NoTiming)
+    ahead: bool | None = None
     passed: bool = field(default=False, init=False)
     _names: tuple[str, ...] = field(default=(), init=False)
     _last: float = field(default=0.0, init=False)
+    _resumed: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self._parameters = [each for each in self.model.parameters() if each.requires_grad]
+        if self.ahead is None:
+            self.ahead = self.accelerator.device.type == "cuda" and hasattr(self.optimizer, "_step_supports_amp_scaling")
 
     def steps(self, feed: Iterator[tuple[Position, Sequence[Batch]]], until: Until = Until()) -> Iterator[StepReport]:
         """Runs until the budget is spent, a signal comes in (``state.signal`` says which), the feed ends, or ``until`` is passed.
@@ -103,30 +113,42 @@ class Loop:
         self.clock.start()
         self.state.signal = 0
         self.passed = False
-        while self.budget.steps is None or self.state.step < self.budget.steps:
-            if until.step is not None and self.state.step >= until.step:
-                self.passed = True
+        flying: Flying | None = None
+        while True:
+            if flying and (not self.ahead or self._at_end(until, 1)):
+                yield from self._landed(flying)
+                flying = None
+            if self._at_end(until):
                 return
-            with self.timing.part("data"):
-                found = next(feed, None)
-            if found is None:
+            begun = self._begin(feed, until, bool(flying))
+            if flying:
+                yield from self._landed(flying)
+            if begun is None:
                 return
-            agreed = self._agree(found[1])
-            if agreed is None:
-                return
-            if until.share is not None and agreed.elapsed >= until.share:
-                self.passed = True
-                return
-            report = self._step(found[0], found[1], agreed)
-            yield report
-            if self.state.in_a_row >= PATIENCE:
-                raise DivergedError(
-                    f"No finite loss and gradient in {PATIENCE} steps in a row; the last good step is {self.state.step}.",
-                    where=f"epoch {report.epoch}, batch {report.batch}",
-                    hint="Try a lower --learning-rate or a longer --warmup; --precision fp32 rules out overflow.",
-                )
+            flying = self._finish(begun)
 
-    def _agree(self, batches: Sequence[Batch]) -> _Agreed | None:
+    def _at_end(self, until: Until, flying: int = 0) -> bool:
+        """Is there no step to be begun, once so many that are on their way have counted?"""
+        step = self.state.step + flying
+        over = self.budget.steps is not None and step >= self.budget.steps
+        self.passed = not over and until.step is not None and step >= until.step
+        return over or self.passed
+
+    def _begin(self, feed: Iterator[tuple[Position, Sequence[Batch]]], until: Until, flying: bool) -> Begun | None:
+        """The next step up to its gradients, which no weight follows yet; None: the run or this part of it is to end."""
+        with self.timing.part("data"):
+            found = next(feed, None)
+        agreed = None if found is None else self._agree(found[1], flying)
+        if found is None or agreed is None:
+            return None
+        if until.share is not None and agreed.elapsed >= until.share:
+            self.passed = True
+            return None
+        self.optimizer.zero_grad(set_to_none=True)
+        sums, failed = self._accumulate(found[0], found[1], agreed.counts)
+        return Begun(at=found[0], agreed=agreed, sums=sums, failed=failed, widest=max((b.tokens for b in found[1]), default=0))
+
+    def _agree(self, batches: Sequence[Batch], flying: bool) -> Agreed | None:
         """The step's counts over all processes, and its time by the main process's clock; None: the run is to end."""
         mine: dict[str, int] = {}
         for batch in batches:
@@ -154,33 +176,39 @@ class Loop:
         if told[3] or told[4]:
             self.state.signal = 15 if told[4] else 2
             return None
-        first = self.state.step == 0 and self.state.skipped == 0
-        if not first and not self.budget.leaves_time(told[0], told[2], told[1]):
+        first = self.state.step == 0 and self.state.skipped == 0 and not flying
+        free = told[0] + told[2] * flying  # when the device will have done what it is at
+        if not first and not self.budget.leaves_time(free, told[2], told[1]):
             return None
-        return _Agreed(
+        return Agreed(
             began=began,
-            elapsed=self.budget.share(told[0] + told[2] / 2, told[1]),
+            elapsed=self.budget.share(free + told[2] / 2, told[1]),
             tokens=int(told[5]),
             counts={name: int(count) for name, count in zip(self._names, told[6:], strict=True)},
         )
 
-    def _step(self, at: Position, batches: Sequence[Batch], agreed: _Agreed) -> StepReport:
-        state = self.state
+    def _finish(self, begun: Begun) -> Flying:
+        """Gradients of all processes, clipping and the optimizer; what came of it is known when it has landed."""
+        state, agreed = self.state, begun.agreed
         rate = self.schedule.rate(state.step + 1, agreed.elapsed)
-        warming = self.schedule.warming(state.step + 1, agreed.elapsed)
-        self.optimizer.zero_grad(set_to_none=True)
-        sums, failed = self._accumulate(at, batches, agreed.counts)
-        shared = self.peers.sum_gradients(self._parameters, sums, failed=failed)
+        shared = self.peers.sum_gradients(self._parameters, begun.sums, failed=begun.failed)
         if shared is None:
             self.optimizer.zero_grad(set_to_none=True)
             raise OutOfMemory(
-                f"A micro-batch of {max((each.tokens for each in batches), default=0):,} tokens does not fit into memory.",
-                where=f"epoch {at.epoch}, batch {at.batch}",
+                f"A micro-batch of {begun.widest:,} tokens does not fit into memory.",
+                where=f"epoch {begun.at.epoch}, batch {begun.at.batch}",
                 hint="Use a smaller --micro-tokens.",
             )
         with self.timing.part("optimizer"):
-            norm, totals = self._update(shared, rate)
-        applied = math.isfinite(norm) and all(map(math.isfinite, totals))
+            told = self._update(shared, rate)
+        return Flying(begun=begun, rate=rate, warming=self.schedule.warming(state.step + 1, agreed.elapsed), told=told)
+
+    def _landed(self, flying: Flying) -> Iterator[StepReport]:
+        """Moves the state by what came of a step, and yields its report."""
+        norm, *totals = flying.told.read()
+        state, agreed, at = self.state, flying.begun.agreed, flying.begun.at
+        finite = all(map(math.isfinite, totals))
+        applied = math.isfinite(norm) and finite
         state.epoch, state.batch = at.epoch, at.batch
         state.tokens += agreed.tokens
         if applied:
@@ -190,14 +218,17 @@ class Loop:
                 state.targets[name] = state.targets.get(name, 0) + count
         else:
             state.skipped += 1
+            scaler = self.accelerator.scaler
+            # An overflow of fp16 gradients is the scaler's search for its scale, not a divergence, until that was 1.
+            state.in_a_row += scaler is None or not finite or scaler.get_scale() < 1.0
         state.seconds = self.clock.seconds()
-        self._last = state.seconds - agreed.began
-        return StepReport(
+        self._last = state.seconds - max(agreed.began, self._resumed)
+        yield StepReport(
             step=state.step,
             epoch=at.epoch,
             batch=at.batch,
             applied=applied,
-            rate=rate,
+            rate=flying.rate,
             parts=self._parts(totals, agreed.counts),
             tokens=agreed.tokens,
             seconds=self._last,
@@ -205,8 +236,15 @@ class Loop:
             total_tokens=state.tokens,
             grad_norm=norm,
             skipped=state.skipped,
-            warming=warming,
+            warming=flying.warming,
         )
+        self._resumed = self.clock.seconds()
+        if state.in_a_row >= PATIENCE:
+            raise DivergedError(
+                f"No finite loss and gradient in {PATIENCE} steps in a row; the last good step is {state.step}.",
+                where=f"epoch {at.epoch}, batch {at.batch}",
+                hint="Try a lower --learning-rate or a longer --warmup; --precision fp32 rules out overflow.",
+            )
 
     def _accumulate(self, at: Position, batches: Sequence[Batch], counts: Mapping[str, int]) -> tuple[Tensor, bool]:
         """Adds up this process's gradients; returns loss sums, correct guesses and whether there are any, ``[3 · parts]``."""
@@ -233,31 +271,27 @@ class Loop:
             return sums, True
         return sums, False
 
-    def _update(self, sums: Tensor, rate: float) -> tuple[float, list[float]]:
-        """Clips and steps unless something is not finite; returns the gradients' norm and the sums, on the host.
-
-        This is the one place where a step waits for the device: whether it counts must be known before the next.
-        """
+    def _update(self, sums: Tensor, rate: float) -> Told:
+        """Clips, and steps unless something is not finite; gives the gradients' norm and the sums."""
         scaler = self.accelerator.scaler
         if all(each.grad is None for each in self._parameters):
             scaler = None  # no target anywhere: a scaler without gradients to look at refuses to go on
         if scaler is not None:
             scaler.unscale_(self.optimizer)
         norm = self.accelerator.clip_grad_norm_(self._parameters, self.max_grad_norm)
-        found, *totals = torch.cat([norm.detach().float().reshape(1), sums.reshape(-1)]).tolist()
-        finite = all(map(math.isfinite, totals))
-        if math.isfinite(found) and finite:
-            set_rate(self.optimizer, rate)
-            if scaler is None:
-                self.optimizer.step()
-            else:
-                scaler.step(self.optimizer)
-        elif scaler is None or not finite or scaler.get_scale() <= 1.0:
-            # An overflow of fp16 gradients is the scaler's search for its scale, not a divergence.
-            self.state.in_a_row += 1
+        values = torch.cat([norm.detach().to(sums).reshape(1), sums.reshape(-1)])
+        told = Told(values)
+        set_rate(self.optimizer, rate)
+        if self.ahead:
+            # The fused kernel asks for this itself, on the device: where it is 1 neither weights nor moments nor counts move.
+            self.optimizer.found_inf = values.isfinite().all().logical_not().float()  # type: ignore[attr-defined]
+            self.optimizer.step()
+            del self.optimizer.found_inf  # type: ignore[attr-defined]
+        elif all(map(math.isfinite, told.read())):
+            self.optimizer.step()
         if scaler is not None:
             scaler.update()  # after an overflow: halves the scale that unscale_ found too large
-        return found, totals
+        return told
 
     def _parts(self, totals: Sequence[float], counts: Mapping[str, int]) -> dict[str, PartSum]:
         size = len(self._names)
@@ -269,16 +303,6 @@ class Loop:
             )
             for place, name in enumerate(self._names)
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Agreed:
-    """What all processes know of a step before it begins."""
-
-    began: float
-    elapsed: float
-    tokens: int
-    counts: dict[str, int]
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -63,6 +63,21 @@ def fed(*steps: Sequence[Any]) -> Iterator[tuple[Position, Sequence[Any]]]:
     return ((Position(0, index + 1), batches) for index, batches in enumerate(steps))
 
 
+@pytest.fixture(params=[False, True], ids=["waiting", "ahead"], autouse=True, scope="module")
+def ahead(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Every test of a loop holds for one that waits for each step and for one that begins the next before it knows."""
+    start = ToyRun.start
+
+    def started(*arguments: Any, **options: Any) -> ToyRun:
+        run = start(*arguments, **options)
+        run.loop.ahead = request.param
+        return run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ToyRun, "start", staticmethod(started))
+        yield bool(request.param)
+
+
 def toy_run(tmp_path: Path, steps: int = 4, **options: Any) -> ToyRun:
     return ToyRun.start(tmp_path, source=options.pop("source", ToySource()), steps=steps, **options)
 
@@ -141,6 +156,40 @@ def test_steps_that_are_not_finite_are_left_out(tmp_path: Path, kind: str) -> No
     assert not same(before, weights(run.model))
 
 
+def test_a_last_step_that_is_left_out_is_made_up_for(tmp_path: Path) -> None:
+    run = toy_run(tmp_path, steps=3, model=Broken())
+    steps = fed([batch_of([1])], [batch_of([2])], [batch_of([101])], [batch_of([3])], [batch_of([4])])
+    reports = list(run.loop.steps(steps))
+    assert [(report.step, report.applied) for report in reports] == [(1, True), (2, True), (2, False), (3, True)]
+    assert run.loop.state.batch == 4
+
+
+@pytest.mark.parametrize("model", ["dropout", "not finite", "fp16"])
+def test_a_loop_that_begins_ahead_is_at_every_report_where_one_that_waits_is(tmp_path: Path, model: str) -> None:
+    seen: list[list[Any]] = []
+    for ahead in (False, True):
+        made = {"dropout": Toy(0.3), "not finite": Broken(), "fp16": Halves()}[model]
+        run = toy_run(tmp_path, steps=6, warmup=3, model=made)
+        run.loop.ahead = ahead
+        if model == "fp16":
+            run.loop.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20)
+        batches = [
+            [Fixed((1.0,))] if model == "fp16" else [batch_of([n, n + 1])] for n in (1, 2, 100, 3, 101, 102, 4, 5, 6, 7, 8, 9)
+        ]
+        seen.append([])
+        for report in run.loop.steps(fed(*batches)):
+            values = {name: value for name, value in report.values().items() if "second" not in name}
+            moments = [state["exp_avg"].clone() for state in run.optimizer.state.values()]
+            done = [float(state["step"]) for state in run.optimizer.state.values() if float(state["step"])]
+            seen[-1].append((values, weights(run.model), moments, done))
+    assert len(seen[0]) == len(seen[1]) >= 6
+    for (values, own, moments, done), (others, other, other_moments, other_done) in zip(*seen, strict=True):
+        assert values == others
+        assert same(own, other)
+        assert done == other_done
+        assert all(map(torch.equal, moments, other_moments))
+
+
 def _by_name(run: ToyRun) -> dict[str, Any]:
     return {name: run.optimizer.state[each] for name, each in run.model.named_parameters() if each in run.optimizer.state}
 
@@ -202,7 +251,7 @@ def test_fp16_scale_that_cannot_fall_further_is_a_divergence(tmp_path: Path) -> 
 
 def test_gradients_are_clipped_after_their_norm_is_taken(tmp_path: Path) -> None:
     run = toy_run(tmp_path, model=Scaled())
-    run.loop.optimizer = torch.optim.SGD(run.model.parameters(), lr=1.0)
+    run.loop.optimizer = torch.optim.SGD(run.model.parameters(), lr=1.0, fused=True)
     report = next(run.loop.steps(fed([Fixed((40.0,))])))
     assert report.grad_norm == pytest.approx(40.0)
     assert run.model.weight.item() == pytest.approx(1.0 - report.rate, rel=1e-5)
@@ -223,7 +272,7 @@ def test_drawing_numbers_between_steps_changes_nothing(tmp_path: Path) -> None:
     assert not same(finals[0], weights(plain.model))  # or the dropout above did nothing
 
 
-def test_signal_ends_the_loop_before_the_next_step(tmp_path: Path) -> None:
+def test_signal_ends_the_loop_before_the_next_step(tmp_path: Path, ahead: bool) -> None:
     run = toy_run(tmp_path, steps=50)
     came = [0]
     run.loop.signal = lambda: came[0]
@@ -232,9 +281,9 @@ def test_signal_ends_the_loop_before_the_next_step(tmp_path: Path) -> None:
         seen.append(report.step)
         if report.step == 3:
             came[0] = 15
-    assert seen == [1, 2, 3]
+    assert seen == ([1, 2, 3, 4] if ahead else [1, 2, 3])  # the fourth had begun
     assert run.loop.state.signal == 15
-    assert (run.loop.state.epoch, run.loop.state.batch) == (0, 3)
+    assert (run.loop.state.epoch, run.loop.state.batch) == (0, len(seen))
 
 
 class Greedy(Toy):
@@ -254,6 +303,16 @@ def test_out_of_memory_changes_no_weight_and_smaller_micro_batches_go_on(tmp_pat
     assert run.loop.state.step == run.loop.state.batch == 0
     run.source = replace(run.source, micro=2)
     assert [report.step for report in run.steps()] == [1, 2, 3, 4]
+
+
+def test_what_was_done_when_memory_runs_out_is_done(tmp_path: Path) -> None:
+    run = toy_run(tmp_path, steps=5, model=Greedy())
+    seen = []
+    with pytest.raises(OutOfMemory):
+        seen.extend(iter_into(run.loop.steps(fed([batch_of([1])], [batch_of([2])], [batch_of([3, 4, 5])])), seen))
+    assert [report.step for report in seen] == [1, 2]
+    assert (run.loop.state.step, run.loop.state.batch) == (2, 2)
+    assert all(state["step"] == 2 for state in run.optimizer.state.values())
 
 
 def test_other_runtime_errors_are_not_taken_for_memory(tmp_path: Path) -> None:
@@ -281,7 +340,7 @@ def test_time_budget_ends_on_time_with_validation_and_saving(tmp_path: Path, eve
     rates = []
     run.loop.model = model = Scaled()
     run.loop._parameters = list(model.parameters())
-    run.loop.optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    run.loop.optimizer = torch.optim.SGD(model.parameters(), lr=1.0, fused=True)
     for report in run.loop.steps(slow_feed()):
         rates.append(report.rate)
         if report.step % every == 0:
@@ -366,7 +425,7 @@ def test_a_part_of_the_time_ends_without_using_up_the_batch_that_was_asked_for(t
     run.loop.clock = Clock(0.0, now=lambda: now[0])
     run.loop.model = model = Scaled()
     run.loop._parameters = list(model.parameters())
-    run.loop.optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    run.loop.optimizer = torch.optim.SGD(model.parameters(), lr=1.0, fused=True)
 
     def feed(first: int) -> Iterator[Any]:
         for index in range(first, 1000):
