@@ -26,6 +26,7 @@ from bertkit.jobs.start import Machine
 from bertkit.model.config import EncoderConfig
 from bertkit.notices import say
 from bertkit.settings.commands import PretrainSettings
+from bertkit.settings.parts import ModelSettings
 from bertkit.tasks.models import TaskModel, build_model, load_model
 from bertkit.tasks.new_words import with_new_words
 from bertkit.tasks.pretraining import unigram_bias
@@ -92,7 +93,7 @@ class PretrainingModel:
         if self.checkpoint is not None:
             return load_model(self.checkpoint.path, head, must_have_head=True, seed=seed, save_memory=save_memory)[0]
         if self.base is not None:
-            changes = _dropout(self.settings)
+            changes = dropout_fields(self.settings.model)
             model = load_model(self.base, head, seed=seed, save_memory=save_memory, changes=changes)[0]
             if (words := self.new_words) is None:
                 return model
@@ -156,7 +157,7 @@ class PretrainingModel:
             )
         if config.type_vocab_size == 1 and settings.examples.objective != "mlm":
             say("one-segment", "The model has one segment (type_vocab_size 1): both texts of a pair are of segment 0.")
-        config = config.changed(**_dropout(settings))
+        config = config.changed(**dropout_fields(settings.model))
         _check_positions(phases_of(settings), config.max_position_embeddings, "phases" if settings.phases else "max_length")
         return config
 
@@ -187,7 +188,8 @@ def _check_positions(phases: Sequence[Phase], positions: int, name: str) -> None
         )
 
 
-def _dropout(settings: PretrainSettings) -> dict[str, float]:
+def dropout_fields(model: ModelSettings) -> dict[str, float]:
     """Fields of the model's configuration, where a dropout of its own is asked for."""
-    share = settings.model.dropout
-    return {} if share is None else {"hidden_dropout_prob": share, "attention_probs_dropout_prob": share}
+    hidden, attention = model.dropout, model.attention_dropout
+    asked = {"hidden_dropout_prob": hidden, "attention_probs_dropout_prob": hidden if attention is None else attention}
+    return {name: share for name, share in asked.items() if share is not None}

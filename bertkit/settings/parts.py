@@ -86,6 +86,9 @@ class ModelSettings(Settings):
         None, description="With init_from: a file of words, one a line, that the vocabulary and the model's rows grow by."
     )
     dropout: float | None = Field(None, ge=0, lt=1, description="Dropout of hidden states and attention; unset: the model's.")
+    attention_dropout: float | None = Field(
+        None, ge=0, lt=1, description="Of attention alone; unset: as dropout. 0 lets CUDA attend without padding."
+    )
     unigram_bias: bool = Field(True, description="A new masked-LM output bias starts at the corpus's log unigram frequencies.")
 
 

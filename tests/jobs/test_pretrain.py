@@ -14,6 +14,8 @@ import torch
 from small_runs import at_step, call, checkpoints, documents, done, flags, log, same_bits, steps, weights, write
 
 from bertkit.corpus.store import TokenStore
+from bertkit.jobs.pretraining_model import dropout_fields
+from bertkit.settings.parts import ModelSettings
 
 
 @pytest.fixture(scope="module")
@@ -402,3 +404,17 @@ def test_a_model_of_one_segment(corpus: Path, tmp_path: Path, run: Path, objecti
     said = [each for each in found["warnings"] if "segment" in each["message"]]
     assert len(said) == (1 if objective == "mlm+nsp" else 0)
     assert json.loads((tmp_path / "out" / "config.json").read_text(encoding="utf-8"))["type_vocab_size"] == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "hidden", "attention"),
+    [
+        ({}, None, None),
+        ({"dropout": 0.2}, 0.2, 0.2),
+        ({"attention_dropout": 0}, None, 0),
+        ({"dropout": 0.2, "attention_dropout": 0}, 0.2, 0),
+    ],
+)
+def test_attention_may_have_a_dropout_of_its_own(asked: dict[str, float], hidden: float | None, attention: float | None) -> None:
+    found = dropout_fields(ModelSettings(**asked))
+    assert (found.get("hidden_dropout_prob"), found.get("attention_probs_dropout_prob")) == (hidden, attention)
