@@ -30,6 +30,7 @@ from bertkit.jobs.console import Console
 from bertkit.jobs.embedder import Embedder
 from bertkit.jobs.models import model_folder
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.probes import run_probe
 from bertkit.jobs.start import Machine
 from bertkit.model.encoder import Encoder
 from bertkit.settings.commands import (
@@ -41,10 +42,12 @@ from bertkit.settings.commands import (
 )
 from bertkit.settings.embedding import EmbedSettings
 from bertkit.settings.layers import keys, unknown_key
+from bertkit.settings.probes import PROBE_SETTINGS
 from bertkit.settings.reading import Entry
 from bertkit.settings.resolve import resolve
 from bertkit.tasks.models import load_model
 from bertkit.tasks.predictions import prediction_records
+from bertkit.tasks.probes import PROBES
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.task_file import load_task_file
 
@@ -124,10 +127,15 @@ def evaluate(
 ) -> Outcome:
     """``bertkit eval TASK``: official figures of a model (None: the newest run of the task), or of a file of predictions.
 
+    ``mlm`` (with ``settings={"inputs.corpus": ["dev.txt"]}``) and ``blimp`` score a model as it was pretrained.
+
     Raises:
         BertkitError: See :mod:`bertkit.errors`.
     """
     given = _given(settings, output, False, model=model, data=data, predictions=predictions)
+    if (name := task.lower()) in PROBES:
+        probe = _checked(PROBE_SETTINGS[name], "eval", given, None)
+        return _heard(lambda console: run_probe(probe, console), "eval", given | {"task": name}, quiet)
     made = _of_task("eval", eval_settings, task, given, None)
     return _heard(lambda console: evaluating.evaluate(made, console), "eval", given | {"task": task}, quiet)
 

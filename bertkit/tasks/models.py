@@ -205,7 +205,9 @@ def _tell(report: LoadReport, head: str, folder: Path, *, must_have_head: bool) 
         raise ModelError(
             f"The model has no trained {head} head of this size: {what} did not come from the file.",
             where=str(folder),
-            hint="Fine-tune it first with bertkit finetune, or choose a model that has one.",
+            hint="Choose a pretrained model that has one: fine-tuned ones have lost it."
+            if head in ("masked_lm", "pretraining")
+            else "Fine-tune it first with bertkit finetune, or choose a model that has one.",
         )
     part = "head" if report.new_head else "pooler"
     say("new-head", f"The {part} is new and has to be trained: {what} did not come from {folder}.")

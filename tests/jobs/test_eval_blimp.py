@@ -11,6 +11,7 @@ import pytest
 import torch
 from job_tests import Call, MakeModel, predictions
 
+import bertkit as package
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.labelled.blimp import SETS, read_blimp
 
@@ -93,6 +94,9 @@ def test_batches_change_no_decision(bertkit: Call, tiny: Path, blimp: Path) -> N
     for figures, said in found[1:]:
         assert figures == found[0][0]
         assert [one["good"] for one in said] == pytest.approx([one["good"] for one in found[0][1]], rel=1e-5)
+    settings = {"device.precision": "fp32", "device.threads": 1}
+    outcome = package.evaluate("blimp", model=tiny, data=blimp, settings=settings, quiet=True)
+    assert outcome.metrics["accuracy_by_set"] == found[0][0]
     first = bertkit("eval", "blimp", "--data", blimp, "--model", tiny, "--max-eval-samples", 1).metrics
     assert (first["sets"], first["examples"]) == (3, 3)
 
