@@ -25,6 +25,29 @@ Corpus = Annotated[
 Seed = Annotated[int | None, flags.flag("--seed", help="Of mlm: of its masks (42).", panel="Data and model", metavar="N")]
 PROBED = {"corpus": ("inputs.corpus", "--corpus"), "seed": ("seed", "--seed")}
 
+_GATES = "Quality gates"
+Min = Annotated[
+    list[str] | None,
+    flags.flag("--min", help="A figure to reach, in points: f1=80; else exit 7.", panel=_GATES, metavar="NAME=POINTS"),
+]
+NotWorseThan = Annotated[
+    str | None,
+    flags.flag(
+        "--not-worse-than", help="A run or its predictions: fail (exit 7) where worse at 95 %.", panel=_GATES, metavar="RUN"
+    ),
+]
+Inconclusive = Annotated[
+    str | None,
+    flags.flag("--inconclusive", help="Too few examples to tell: warn, or fail.", panel=_GATES, metavar="warn|fail"),
+]
+Junit = Annotated[str | None, flags.flag("--junit", help="Write the gates as JUnit XML.", panel=_GATES, metavar="FILE")]
+GATES = {
+    "min_": ("gates.min", "--min"),
+    "not_worse_than": ("gates.not_worse_than", "--not-worse-than"),
+    "inconclusive": ("gates.inconclusive", "--inconclusive"),
+    "junit": ("gates.junit", "--junit"),
+}
+
 
 def evaluate(
     task: TaskName = None,
@@ -48,6 +71,10 @@ def evaluate(
     micro_tokens: flags.MicroTokens = None,
     seed: Seed = None,
     precision: flags.Precision = None,
+    min_: Min = None,
+    not_worse_than: NotWorseThan = None,
+    inconclusive: Inconclusive = None,
+    junit: Junit = None,
     output: flags.Output = None,
     recipe: flags.Recipe = None,
     set_: flags.Set = None,
@@ -64,8 +91,12 @@ def evaluate(
     text alone, the same for every vocabulary, so nats per word and per character compare two of them; what pretrain says of
     its validation is near, and lower where it masks pieces (its default), whose words are easier to guess from their other
     pieces. `bertkit eval blimp --data FOLDER`: which of two sentences is likelier, each token masked in turn.
+
+    --not-worse-than draws the examples again and again, for both models alike (a paired bootstrap of the task's first
+    figure), and takes the 95 % interval of the difference: all of it at 0 or above: pass; all below 0, with six examples at
+    least on which the two differ: fail; else inconclusive. --set gates.margin=0.5 allows a loss of half a point.
     """
-    given = flags.given(*rows(DATA, locals()), *rows(PROBED, locals()))
+    given = flags.given(*rows(DATA | GATES, locals()), *rows(PROBED, locals()))
     if task is not None and task.lower() in PROBES:
         return _probe(task.lower(), given, set_ or (), recipe, processes, quiet=quiet)
     for name in PROBED:

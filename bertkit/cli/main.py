@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bertkit.cli.failures import as_error, traceback_wanted
 from bertkit.cli.session import SCHEMA, Passing, Session, opened
-from bertkit.errors import BertkitError, InputError, MissingError, Stopped, UsageError
+from bertkit.errors import BertkitError, GateError, InputError, MissingError, Stopped, UsageError
 
 
 def run(argv: Sequence[str]) -> int:
@@ -97,7 +97,7 @@ def _tell(session: Session, error: BertkitError, code: int) -> None:
         facts = {"kind": error.kind, "message": error.message, "where": error.where, "hint": error.hint}
         _print_object(session, {**error.told, "ok": False, "schema": SCHEMA, "error": facts, "exit_code": code})
     # What every process finds alike the first alone says; what befalls one of them is said by that one.
-    if not first and isinstance(error, (UsageError, InputError, MissingError, Stopped)):
+    if not first and isinstance(error, (UsageError, InputError, MissingError, GateError, Stopped)):
         return
     where = f" ({error.where})" if error.where else ""
     speaker = "" if first else f"[process {os.environ.get('RANK')}] "

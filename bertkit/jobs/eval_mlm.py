@@ -29,7 +29,7 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.pretrained import pretrained_with
 from bertkit.jobs.probe import Probed, open_probed
 from bertkit.jobs.start import Machine
-from bertkit.metrics.bootstrap import interval_of_counts
+from bertkit.metrics.bootstrap import Resampled
 from bertkit.metrics.masked_words import word_figures
 from bertkit.settings.probes import MlmSettings
 from bertkit.tasks.masked_words import Guesses, guesses
@@ -131,7 +131,7 @@ def _figures(masks: FixedMasks, found: Sequence[Guesses], unk_id: int) -> dict[s
         "unknown_words": words.unknown,
     }
     counts = np.array([(guess.nats.sum(), len(guess.nats)) for guess in found])
-    interval = interval_of_counts(counts, lambda sums: sums[:, 0] / sums[:, 1])
+    interval = Resampled.of_counts(counts, lambda sums: sums[:, 0] / sums[:, 1]).interval()
     if interval is not None:
         figures["mlm_loss_interval"] = [_rounded(bound) for bound in interval]
     return figures

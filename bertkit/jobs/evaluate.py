@@ -6,24 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertkit.errors import DataError, MissingError, UsageError, nearest
+from bertkit.errors import MissingError, UsageError, nearest
 from bertkit.jobs.as_trained import data_as_trained, kind_as_trained
-from bertkit.jobs.console import Console, to_json
+from bertkit.jobs.console import Console
+from bertkit.jobs.evaluated import Evaluation, ScoredPart
 from bertkit.jobs.finetune import task_of
 from bertkit.jobs.folder import newest_run
+from bertkit.jobs.gates import Gates
+from bertkit.jobs.given import given_predictions
 from bertkit.jobs.lost import watching
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.places import write_text
-from bertkit.jobs.pretrained import evals_place
-from bertkit.jobs.scoring import EncodedPart, Scorer, figures_of
+from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.jobs.start import Machine
+from bertkit.jobs.verdicts import reported
 from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold
-from bertkit.tasks.kinds import Kind, Labels, Prediction, Scores
+from bertkit.tasks.kinds import Kind, Prediction
 from bertkit.tasks.models import load_model
-from bertkit.tasks.predictions import by_id, check_form, read_predictions, write_predictions
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.task import Task
 
@@ -32,12 +33,13 @@ def evaluate(settings: EvalSettings, console: Console) -> Outcome:
     """Scores every validation part of a task, or the part that is named, and leaves ``evals/TASK-PART/`` in the run folder.
 
     Raises:
-        DataError: The part has no labels (exit 3).
+        DataError: The part has no labels, or what it is compared with is of other examples (exit 3).
         ModelError: The model's head is untrained or has other labels (exit 3).
-        MissingError: No model, data or network (exit 4).
+        MissingError: No model, data, predictions to compare with, or network (exit 4).
+        GateError: A gate was not met (exit 7); everything was written and said.
     """
     machine = Machine.of(settings.device)
-    with watching(machine.peers, console):
+    with watching(machine.peers, console), reported(settings.gates.junit, settings.task, machine.peers):
         return _evaluate(settings, console, machine)
 
 
@@ -50,29 +52,32 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
     for part in parts.values():
         require_gold(kind, task, part)
         console.say(f"{part.name}: {len(part.rows):,} rows of {part.source}")
+    scorer = None
     if model is None:
         first = next(iter(parts))
         if len(parts) > 1:
             say("part", f"The predictions are taken for those of {first}; --part names another.")
         parts = {first: parts[first]}
         labels = kind.labels(parts[first].rows, task, None, for_training=False)
-        predictions = {first: given_predictions(kind, Path(str(settings.predictions)), parts[first], task, labels)}
     else:
         scorer = scorer_of(model, settings, task, kind, next(iter(parts.values())), machine)
         labels = scorer.labels
-        predictions = {name: predict_part(scorer, part, model, settings, console) for name, part in parts.items()}
-    if not machine.peers.main:
-        return Outcome()
-    scores = {name: kind.score(found, parts[name].rows, task, labels) for name, found in predictions.items()}
-    written = [
-        _write(_place(settings, model, task, name), settings, task, kind, parts[name], predictions[name], scores[name], model)
-        for name in parts
-    ]
-    figures = figures_of(scores, task)
-    console.metrics(figures)
-    for where in written:
-        console.say(f"Written to {where}")
-    return Outcome(output=written[0], metrics=figures, extra={"model": None if model is None else str(model)})
+    gates: list[Gates] = []
+    if settings.gates.any:  # the first process keeps them: what they compare with is read before any work
+        machine.peers.main_only(lambda: gates.append(Gates(settings.gates, task, kind, labels, parts)))
+    scored = {}
+    for name, part in parts.items():
+        if scorer is None or model is None:
+            said = given_predictions(kind, Path(str(settings.predictions)), part, task, labels)
+            scored[name] = ScoredPart(part=part, predictions=said)
+        else:
+            encoded = encoded_part(scorer, part, model, settings, console)
+            if not encoded.encoded.coverage.lines():
+                console.say(f"{name}: nothing is out of reach, every text is read whole.")
+            said = predicted_part(scorer, encoded, console)
+            scored[name] = ScoredPart(part=part, predictions=said, coverage=encoded.encoded.coverage)
+    evaluation = Evaluation(settings=settings, task=task, kind=kind, labels=labels, model=model)
+    return machine.peers.main_only(lambda: evaluation.finish(scored, gates[0] if gates else None, console))
 
 
 def chosen_model(settings: Any) -> Path:
@@ -89,66 +94,18 @@ def chosen_model(settings: Any) -> Path:
     return found
 
 
-def given_predictions(kind: Kind, path: Path, part: TaskPart, task: Task, labels: Labels) -> list[Prediction]:
-    """Predictions of any system, one a row: bertkit's own JSON lines, or the official scorer's format.
-
-    Raises:
-        DataError: The file has no prediction for a row, or is of no known form (exit 3).
-    """
-    if path.suffix != ".jsonl":
-        return kind.read_official(path, part.rows, task, labels)
-    found = by_id(read_predictions(path), str(path))
-    missing = [row for row in part.rows if row.id not in found]
-    if missing:
-        raise DataError(
-            f"{len(missing)} of {len(part.rows)} rows have no prediction, the first is {missing[0].id!r}.", where=str(path)
-        )
-    # The gold is the data's: the file may stem from a part that had none.
-    golds = kind.golds(part.rows, labels)
-    predictions = [replace(found[row.id], gold=gold) for row, gold in zip(part.rows, golds, strict=True)]
-    check_form(predictions, golds, labels, str(path))
-    return predictions
-
-
 def predict_part(scorer: Scorer, part: TaskPart, folder: Path, settings: Any, console: Console) -> list[Prediction]:
     """The model's predictions for every row, with progress; on the first process."""
-    encoded = encoded_part(scorer, part, folder, settings, console)
-    with console.stop.deferred(), console.progress(f"Scoring {part.name}", len(encoded.encoded.examples)) as update:
+    return predicted_part(scorer, encoded_part(scorer, part, folder, settings, console), console)
+
+
+def predicted_part(scorer: Scorer, encoded: EncodedPart, console: Console) -> list[Prediction]:
+    """The same, of examples that are made already."""
+    with console.stop.deferred(), console.progress(f"Scoring {encoded.part.name}", len(encoded.encoded.examples)) as update:
         found = scorer.predictions(encoded, stop=lambda: console.stop.number, progress=update)
     if found is None:
         raise console.stop.error()
     return found
-
-
-def _place(settings: EvalSettings, model: Path | None, task: Task, part: str) -> Path:
-    """``evals/TASK-PART`` in the run, or below ``runs/`` where the model is no run of bertkit's."""
-    scored = model.name if model is not None else Path(str(settings.predictions)).stem
-    return evals_place(model, f"{task.name}-{part}", scored=scored, output=settings.output)
-
-
-def _write(
-    where: Path,
-    settings: EvalSettings,
-    task: Task,
-    kind: Kind,
-    part: TaskPart,
-    predictions: list[Prediction],
-    scores: Scores,
-    model: Path | None,
-) -> Path:
-    where.mkdir(parents=True, exist_ok=True)
-    facts: dict[str, Any] = {
-        "task": task.name,
-        "part": part.name,
-        "data": part.source,
-        "model": settings.predictions if model is None else str(model),
-        "primary": scores.primary,
-    }
-    official = [] if model is None else kind.write_official(where, predictions, part.rows, task, part.name)
-    write_predictions(where / "predictions.jsonl", predictions)
-    facts["files"] = sorted({"metrics.json", "predictions.jsonl", *(path.name for path in official)})
-    write_text(where / "metrics.json", to_json(figures_of({part.name: scores}, task) | facts, indent=2) + "\n")
-    return where
 
 
 def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...]) -> dict[str, TaskPart]:
@@ -238,7 +195,6 @@ def encoded_part(scorer: Scorer, part: TaskPart, folder: Path, settings: Any, co
     encoded = scorer.kind.encode(
         part.rows, wordpiece, scorer.labels, scorer.settings, segments=scorer.model.config.type_vocab_size
     )
-    lines = encoded.coverage.lines()
-    for line in lines:
+    for line in encoded.coverage.lines():
         console.say(f"{part.name}: {line}")
     return EncodedPart(part=part, encoded=encoded)

@@ -72,8 +72,13 @@ def matthews(gold: Sequence[Hashable], predicted: Sequence[Hashable]) -> float:
 def matthews_of(counts: np.ndarray) -> np.ndarray:
     """Matthews of many confusion matrices at once: ``[R, K, K]`` to ``[R]`` float64."""
     tables = counts.astype(np.float64)
-    golds, predictions, rows = tables.sum(2), tables.sum(1), tables.sum((1, 2))  # [R, K], [R, K], [R]
-    covariance = np.trace(tables, axis1=1, axis2=2) * rows - (golds * predictions).sum(1)
+    return matthews_of_margins(tables.sum(2), tables.sum(1), np.trace(tables, axis1=1, axis2=2))
+
+
+def matthews_of_margins(golds: np.ndarray, predictions: np.ndarray, hits: np.ndarray) -> np.ndarray:
+    """The same, ``[R]``, of how often each class is gold and predicted, ``[R, K]`` each, and of the right ones, ``[R]``."""
+    rows = golds.sum(1)
+    covariance = hits * rows - (golds * predictions).sum(1)
     spread = (rows**2 - (golds**2).sum(1)) * (rows**2 - (predictions**2).sum(1))
     scores: np.ndarray = np.divide(covariance, np.sqrt(spread), out=np.zeros_like(covariance), where=spread > 0)
     return scores

@@ -13,53 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertkit.labelled.tags import Entity, entities, split_tag, strict_entities
-from bertkit.metrics.bootstrap import interval_of_counts
+from bertkit.metrics.bootstrap import Resampled
+from bertkit.metrics.counts import Counts
 
 __all__ = [
+    "Counts",
     "Entity",
-    "EntityCounts",
     "EntityScores",
     "count_entities",
     "entities",
-    "entity_intervals",
     "entity_scores",
+    "resampled_entities",
     "strict_entities",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityCounts:
-    """Counts of whole entities: an entity is right where its first word, last word and type are all right.
-
-    Attributes:
-        gold: Entities in the gold tags.
-        found: Entities in the predicted tags.
-        correct: Entities in both.
-    """
-
-    gold: int
-    found: int
-    correct: int
-
-    @property
-    def defined(self) -> bool:
-        """False where neither side has an entity: then there is nothing to score."""
-        return self.gold + self.found > 0
-
-    @property
-    def precision(self) -> float | None:
-        """correct / found; 0.0 where nothing was found, as conlleval prints; None where there is nothing to score."""
-        return None if not self.defined else self.correct / self.found if self.found else 0.0
-
-    @property
-    def recall(self) -> float | None:
-        """correct / gold; 0.0 where there is no gold entity, as conlleval prints; None where there is nothing to score."""
-        return None if not self.defined else self.correct / self.gold if self.gold else 0.0
-
-    @property
-    def f1(self) -> float | None:
-        """Harmonic mean of precision and recall; None where there is nothing to score."""
-        return 2 * self.correct / (self.gold + self.found) if self.defined else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +40,9 @@ class EntityScores:
         correct_words: Words whose predicted tag equals the gold tag.
     """
 
-    total: EntityCounts
-    strict: EntityCounts
-    types: dict[str, EntityCounts]
+    total: Counts
+    strict: Counts
+    types: dict[str, Counts]
     words: int
     correct_words: int
 
@@ -110,11 +76,11 @@ def _points(share: float | None) -> str:
     return f"{100 * (share or 0.0):6.2f}"
 
 
-def _line(counts: EntityCounts) -> str:
+def _line(counts: Counts) -> str:
     return f"precision: {_points(counts.precision)}%; recall: {_points(counts.recall)}%; FB1: {_points(counts.f1)}"
 
 
-def count_entities(gold: Iterable[set[Entity]], found: Iterable[set[Entity]]) -> tuple[EntityCounts, dict[str, EntityCounts]]:
+def count_entities(gold: Iterable[set[Entity]], found: Iterable[set[Entity]]) -> tuple[Counts, dict[str, Counts]]:
     """Counts entities over sentences: all of them, and by type in alphabetical order."""
     golds: Counter[str] = Counter()
     founds: Counter[str] = Counter()
@@ -124,10 +90,10 @@ def count_entities(gold: Iterable[set[Entity]], found: Iterable[set[Entity]]) ->
         founds.update(entity.type for entity in theirs)
         corrects.update(entity.type for entity in ours & theirs)
     types = {
-        name: EntityCounts(gold=golds[name], found=founds[name], correct=corrects[name])
+        name: Counts(gold=golds[name], found=founds[name], correct=corrects[name])
         for name in sorted(golds.keys() | founds.keys())
     }
-    total = EntityCounts(gold=golds.total(), found=founds.total(), correct=corrects.total())
+    total = Counts(gold=golds.total(), found=founds.total(), correct=corrects.total())
     return total, types
 
 
@@ -160,10 +126,8 @@ def entity_scores(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[st
     )
 
 
-def entity_intervals(
-    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], name: str, *, seed: int = 0
-) -> tuple[float, float] | None:
-    """The 95 % bootstrap interval of one of :meth:`EntityScores.metrics`, sentences drawn with replacement.
+def resampled_entities(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], name: str) -> Resampled:
+    """One of :meth:`EntityScores.metrics` as a function of how often each sentence is drawn.
 
     Raises:
         ValueError: There is no figure of that name.
@@ -188,4 +152,4 @@ def entity_intervals(
         np.divide(sums[:, 2], below, out=shares, where=below > 0)
         return shares
 
-    return interval_of_counts(np.array(counts, dtype=np.float64), score, seed=seed)
+    return Resampled.of_counts(np.array(counts, dtype=np.float64).reshape(-1, 3), score)

@@ -16,6 +16,7 @@ from bertkit.batches.phases import Phases, phases_text
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.corpus.named import short_name
 from bertkit.fields import Settings
+from bertkit.settings.gates import GateSettings
 from bertkit.settings.parts import (
     BatchSettings,
     BudgetSettings,
@@ -153,12 +154,14 @@ class EvalSettings(Output):
     kind: KindSettings = Field(default_factory=KindSettings)
     device: DeviceSettings = Field(default_factory=DeviceSettings)
     batch: BatchSettings = Field(default_factory=BatchSettings)
+    gates: GateSettings = Field(default_factory=GateSettings)
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Pairs of settings that cannot both be right."""
         yield from _data(self.data)
         if self.model is not None and self.predictions is not None:
             yield ("model", "predictions"), "Either a model is scored or a file of predictions: give model or predictions."
+        yield from self.gates.contradictions()
 
 
 class PredictSettings(Output):

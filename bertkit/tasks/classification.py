@@ -19,9 +19,14 @@ from bertkit.labelled.columns import Columns
 from bertkit.labelled.glue import read_glue
 from bertkit.labelled.rows import RowReport, TextRow
 from bertkit.labelled.tables import columns_of, read_table, rows_from_records
+from bertkit.metrics.bootstrap import Resampled
 from bertkit.notices import say
 from bertkit.tasks import clue_files, glue_files
+from bertkit.tasks.detail import Detail
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores
+from bertkit.tasks.label_detail import label_detail
+from bertkit.tasks.label_reach import tell_reach
+from bertkit.tasks.label_resampling import resampled_labels
 from bertkit.tasks.label_scores import score_labels
 from bertkit.tasks.matching import in_order, is_generic, match_labels
 from bertkit.tasks.task import Task
@@ -103,7 +108,12 @@ class Classification:
         for_training: bool = False,
     ) -> Encoded:
         """One sequence a row: see :func:`bertkit.tasks.text_examples.encode_texts`."""
-        return encode_texts(rows, wordpiece, labels, max_length=settings.max_length, segments=segments, for_training=for_training)
+        encoded = encode_texts(
+            rows, wordpiece, labels, max_length=settings.max_length, segments=segments, for_training=for_training
+        )
+        if not for_training:
+            tell_reach(encoded, rows, labels)
+        return encoded
 
     def collate(self, examples: Sequence[TextExample]) -> ClassificationBatch:
         """One batch; ``labels`` is None where one of its rows has none."""
@@ -132,6 +142,14 @@ class Classification:
     ) -> Scores:
         """The task's figures: see :func:`bertkit.tasks.label_scores.score_labels`."""
         return score_labels(predictions, rows, task, labels, seed=seed)
+
+    def resampled(self, predictions: Sequence[Prediction], rows: Sequence[TextRow], task: Task, labels: Labels) -> Resampled:
+        """The primary figure: see :func:`bertkit.tasks.label_resampling.resampled_labels`."""
+        return resampled_labels(predictions, task.primary, labels)
+
+    def detail(self, predictions: Sequence[Prediction], rows: Sequence[TextRow], labels: Labels) -> Detail:
+        """Classes, confusion matrix and wrong answers: see :func:`bertkit.tasks.label_detail.label_detail`."""
+        return label_detail(predictions, rows, labels)
 
     def golds(self, rows: Sequence[TextRow], labels: Labels) -> list[Any]:
         """Names in the head's spelling, or numbers."""

@@ -66,5 +66,7 @@ def _spelled(value: Any, task: Task) -> str:
     if task.bounds is not None:
         low, high = task.bounds
         return repr(min(max(float(value), low), high))
-    names = task.columns.names if task.columns else ()
-    return str(names.index(value)) if value in names else str(value)
+    folded = str(value).casefold()  # a model's id2label may spell the names in other case
+    if task.columns and folded in (names := [name.casefold() for name in task.columns.names]):
+        return str(names.index(folded))
+    return next((name for name in task.labels if name.casefold() == folded), str(value))

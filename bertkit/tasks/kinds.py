@@ -21,10 +21,12 @@ from torch import Tensor
 from bertkit.errors import SettingsError
 from bertkit.fields import Settings
 from bertkit.labelled.rows import RowReport
+from bertkit.metrics.bootstrap import Resampled
 from bertkit.packed import PackedSequences
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
+    from bertkit.tasks.detail import Detail
     from bertkit.tasks.task import Task
 
 
@@ -104,6 +106,7 @@ class Coverage:
         examples: Sequences made of them.
         cut_rows: Rows that lost tokens to ``max_length``.
         cut_tokens: Tokens lost.
+        emptied: Rows with a text of which the tokenizer leaves nothing.
         skipped: Training rows left out.
         unreachable: Golds that no output can give (answers outside every window, words that the tokenizer deletes).
         ceilings: The score that a perfect model could still get, by metric name, where that is below the top.
@@ -114,6 +117,7 @@ class Coverage:
     examples: int = 0
     cut_rows: int = 0
     cut_tokens: int = 0
+    emptied: int = 0
     skipped: int = 0
     unreachable: int = 0
     ceilings: dict[str, float] = field(default_factory=dict)
@@ -126,14 +130,22 @@ class Coverage:
             said.append(
                 f"{self.cut_rows} of {self.rows} texts were cut to the length, {self.cut_tokens} tokens lost; raise --max-length."
             )
+        if self.emptied:
+            said.append(f"{self.emptied} of {self.rows} texts have no token that the tokenizer keeps.")
         if self.skipped:
             said.append(f"{self.skipped} of {self.rows} rows were left out of training.")
         if self.unreachable:
-            best = ", ".join(f"{name} {value:.4g}" for name, value in self.ceilings.items())
+            scale = 1 if "exact" in self.ceilings else 100  # SQuAD's are points already
+            best = ", ".join(f"{name} {scale * value:.2f}" for name, value in self.ceilings.items())
             said.append(
                 f"{self.unreachable} gold labels are out of reach{f'; a perfect model could get {best}' if best else ''}."
             )
         return said + self.notes
+
+    def facts(self) -> dict[str, Any]:
+        """The counts as metrics.json has them under ``coverage``; ceilings in the scale of its figures."""
+        names = ("rows", "cut_rows", "cut_tokens", "emptied", "unreachable")
+        return {name: getattr(self, name) for name in names} | {"ceilings": dict(self.ceilings)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +283,14 @@ class Kind(Protocol):
         Raises:
             DataError: Nothing to score (exit 3).
         """
+        ...
+
+    def resampled(self, predictions: Sequence[Prediction], rows: Sequence[Any], task: Task, labels: Labels) -> Resampled:
+        """The primary figure as a function of how often each row with gold is drawn; one prediction a row, in row order."""
+        ...
+
+    def detail(self, predictions: Sequence[Prediction], rows: Sequence[Any], labels: Labels) -> Detail:
+        """Each class's figures, what is taken for what, and the wrong answers; one prediction a row, in row order."""
         ...
 
     def golds(self, rows: Sequence[Any], labels: Labels) -> list[Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +22,20 @@ def prediction_records(predictions: Iterable[Prediction]) -> Iterator[dict[str, 
         yield {"id": one.id, "gold": one.gold, "prediction": one.value, "score": one.score, **one.more}
 
 
-def prediction_lines(predictions: Iterable[Prediction]) -> Iterator[str]:
-    """The records as JSON texts without line ends.
+def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
+    """Writes them as UTF-8, under another name until they are whole."""
+    write_records(path, prediction_records(predictions))
+
+
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Writes a JSON object a line, under another name until they are whole.
 
     Raises:
         ValueError: A number that JSON has not (NaN).
     """
-    for record in prediction_records(predictions):
-        yield json.dumps(record, ensure_ascii=False, allow_nan=False)
-
-
-def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Writes them as UTF-8, under another name until they are whole."""
     unfinished = path.with_name(path.name + ".tmp")
     with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in prediction_lines(predictions))
+        file.writelines(f"{json.dumps(record, ensure_ascii=False, allow_nan=False)}\n" for record in records)
     unfinished.replace(path)
 
 
@@ -101,6 +101,20 @@ def check_form(predictions: Sequence[Prediction], golds: Sequence[Any], labels: 
     if strange:
         listed = ", ".join(repr(name) for name in list(strange)[:5])
         say("strange-labels", f"{where} predicts {listed}, which the data do not have: they count as wrong.")
+
+
+def respelled(prediction: Prediction, labels: Labels) -> Prediction:
+    """The prediction with its label names, and its gold's, in the spelling of ``labels``: names are matched without case."""
+    if labels.problem not in ("single_label_classification", "multi_label_classification"):
+        return prediction
+    return replace(prediction, value=_spelled(prediction.value, labels), gold=_spelled(prediction.gold, labels))
+
+
+def _spelled(value: Any, labels: Labels) -> Any:
+    if isinstance(value, list):
+        return sorted((_spelled(name, labels) for name in value), key=lambda name: labels.number(str(name)) or 0)
+    number = labels.number(value) if isinstance(value, str) else None
+    return value if number is None else labels.names[number]
 
 
 def by_id(predictions: Sequence[Prediction], where: str | None = None) -> dict[str, Prediction]:

@@ -18,12 +18,14 @@ from torch import Tensor
 from bertkit.errors import DataError
 from bertkit.labelled.rows import QuestionRow, RowReport
 from bertkit.labelled.squad import read_predictions, read_squad, squad_records, write_json
-from bertkit.metrics.bootstrap import interval_of_mean
+from bertkit.metrics.bootstrap import Resampled
 from bertkit.metrics.squad import scores_by_question, squad_scores
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
+from bertkit.tasks.detail import Detail
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
 from bertkit.tasks.span_decoding import decode_question
+from bertkit.tasks.span_detail import span_detail
 from bertkit.tasks.span_examples import SpanExample, SpanSettings, encode_questions, may_be_null
 
 if TYPE_CHECKING:
@@ -155,23 +157,32 @@ class Span:
             raise DataError(
                 "There is nothing to score: no question has a gold answer.", where=rows[0].place.file if rows else None
             )
-        golds = {row.id: [answer.text for answer in row.answers] for row, _ in kept}
-        version = 2 if may_be_null([row for row, _ in kept]) or any("null_odds" in said.more for _, said in kept) else 1
-        texts = {row.id: str(said.value) for row, said in kept if said.value is not None}
+        golds, texts, version = _judged(kept)
         values: dict[str, float | None] = dict(squad_scores(golds, texts, version=version))
         odds = {row.id: float(said.more["null_odds"]) for row, said in kept if "null_odds" in said.more}
         if len(odds) == len(kept):
             unthresholded = {row.id: str(said.more["best_text"]) for row, said in kept}
             found = squad_scores(golds, unthresholded, version=2, null_odds=odds)
             values |= {key: value for key, value in found.items() if key.startswith("best_")}
-        place = 0 if task.primary == "exact" else 1
-        shares = [100.0 * pair[place] for pair in scores_by_question(golds, texts, version=version).values()]
         return Scores(
             values={key: value for key, value in values.items() if key != "total"},
             primary=task.primary,
             examples=len(kept),
-            interval=interval_of_mean(np.array(shares), seed=seed),
+            interval=self.resampled(predictions, rows, task, labels).interval(seed=seed),
         )
+
+    def resampled(self, predictions: Sequence[Prediction], rows: Sequence[QuestionRow], task: Task, labels: Labels) -> Resampled:
+        """``exact`` or ``f1`` (0–100) as a function of how often each question with gold is drawn."""
+        golds, texts, version = _judged([(row, said) for row, said in zip(rows, predictions, strict=True) if row.labelled])
+        place = 0 if task.primary == "exact" else 1
+        return Resampled.of_mean(
+            np.array([100.0 * pair[place] for pair in scores_by_question(golds, texts, version=version).values()])
+        )
+
+    def detail(self, predictions: Sequence[Prediction], rows: Sequence[QuestionRow], labels: Labels) -> Detail:
+        """The questions with a wrong answer; see :func:`bertkit.tasks.span_detail.span_detail`."""
+        _, _, version = _judged([(row, said) for row, said in zip(rows, predictions, strict=True) if row.labelled])
+        return span_detail(predictions, rows, version=version)
 
     def golds(self, rows: Sequence[QuestionRow], labels: Labels) -> list[Any]:
         """The answers' texts."""
@@ -207,3 +218,11 @@ class Span:
             say("missing-predictions", f"{path}: {len(missing)} questions have no prediction, the first is {missing[0]}.")
         golds = self.golds(rows, labels)
         return [Prediction(id=row.id, value=found.get(row.id), gold=gold) for row, gold in zip(rows, golds, strict=True)]
+
+
+def _judged(kept: Sequence[tuple[QuestionRow, Prediction]]) -> tuple[dict[str, list[str]], dict[str, str], int]:
+    """Gold texts and predicted texts by id, and the version of the arithmetic: 2 where a question may have no answer."""
+    golds = {row.id: [answer.text for answer in row.answers] for row, _ in kept}
+    texts = {row.id: str(said.value) for row, said in kept if said.value is not None}
+    version = 2 if may_be_null([row for row, _ in kept]) or any("null_odds" in said.more for _, said in kept) else 1
+    return golds, texts, version

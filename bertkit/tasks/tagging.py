@@ -19,10 +19,13 @@ from bertkit.errors import DataError
 from bertkit.labelled.conll import conll_records, read_conll, row_lines, tagged_lines
 from bertkit.labelled.rows import RowReport, TaggedRow
 from bertkit.labelled.tags import recognise, stray_tags, to_iob2
-from bertkit.metrics.entities import entity_intervals, entity_scores
+from bertkit.metrics.bootstrap import Resampled
+from bertkit.metrics.entities import entity_scores, resampled_entities
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
+from bertkit.tasks.detail import Detail
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
+from bertkit.tasks.tagging_detail import tagging_detail
 from bertkit.tasks.tagging_examples import TaggingExample, TaggingSettings, encode_sentences
 from bertkit.tasks.tagging_labels import gold_tags, scheme_of, tag_labels
 
@@ -197,8 +200,19 @@ class Tagging:
             values=values,
             primary=task.primary,
             examples=len(kept),
-            interval=None if values[task.primary] is None else entity_intervals(golds, founds, task.primary, seed=seed),
+            interval=None
+            if values[task.primary] is None
+            else resampled_entities(golds, founds, task.primary).interval(seed=seed),
         )
+
+    def resampled(self, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], task: Task, labels: Labels) -> Resampled:
+        """The primary figure as a function of how often each sentence with gold is drawn."""
+        kept = [(gold, said.value) for gold, said in zip(gold_tags(rows), predictions, strict=True) if gold is not None]
+        return resampled_entities([gold for gold, _ in kept], [said for _, said in kept], task.primary)
+
+    def detail(self, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], labels: Labels) -> Detail:
+        """Each type's counts, and the sentences with a wrong tag; see :func:`bertkit.tasks.tagging_detail.tagging_detail`."""
+        return tagging_detail(predictions, rows, gold_tags(rows), plain=scheme_of(rows) == "plain")
 
     def golds(self, rows: Sequence[TaggedRow], labels: Labels) -> list[Any]:
         """The tags as IOB2."""

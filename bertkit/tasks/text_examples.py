@@ -96,8 +96,14 @@ def encode_texts(
         ids, types, lost = _lay_out(a, None if row.pair is None else b, wordpiece, max_length, segments)
         coverage.cut_rows += lost > 0
         coverage.cut_tokens += lost
+        coverage.emptied += _emptied(row.text, a) or (row.pair is not None and _emptied(row.pair, b))
         examples.append(TextExample(row=number, ids=ids, types=types, label=_target(row, labels, for_training)))
     return Encoded(examples, coverage)
+
+
+def _emptied(text: str, ids: np.ndarray | None) -> bool:
+    """Whether the tokenizer leaves nothing of a text that has something."""
+    return bool(text.strip()) and (ids is None or not len(ids))
 
 
 def _lay_out(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bertkit.labelled.conll import read_conll
 from bertkit.labelled.tags import Entity, entities, iob2, recognise, split_tag, strict_entities, to_iob2
-from bertkit.metrics.entities import entity_intervals, entity_scores
+from bertkit.metrics.entities import entity_scores, resampled_entities
 
 
 def tags_of(prefixes: str) -> st.SearchStrategy[list[list[str]]]:
@@ -157,12 +157,12 @@ def test_intervals_surround_the_figure() -> None:
     found = [["B-A", "O"], ["B-B", "O"], ["O", "B-A"], ["O", "B-A"]] * 25
     scores = entity_scores(gold, found).metrics()
     for name, value in scores.items():
-        low, high = entity_intervals(gold, found, name, seed=1) or (0.0, 0.0)
+        low, high = resampled_entities(gold, found, name).interval(seed=1) or (0.0, 0.0)
         assert value is not None
         assert low < value < high
         assert high - low < 0.3
     with pytest.raises(ValueError, match="no entity figure"):
-        entity_intervals(gold, found, "bleu")
+        resampled_entities(gold, found, "bleu")
 
 
 @pytest.mark.data

@@ -1,0 +1,70 @@
+"""What ``bertkit eval`` prints of a part beside its figures: a table of classes and the surest wrong answers, 80 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bertkit.jobs.columns import lines, shown_width
+from bertkit.jobs.console import Console, clean, points
+from bertkit.jobs.layout import cut, page_width
+from bertkit.metrics.counts import Counts
+from bertkit.tasks.detail import Confusion, Detail, Wrong
+
+MOST_CLASSES, MOST_WRONG = 12, 5
+_NAME = 22  # columns of a class's name at most
+
+
+def print_detail(console: Console, part: str, detail: Detail) -> None:
+    """The classes (of many the worst) with what they are taken for, and the surest wrong answers."""
+    width = page_width(console.stdout)
+    for line in (*_classes(part, detail, width), *_wrong(part, detail, width)):
+        console.result(line)
+
+
+def _classes(part: str, detail: Detail, width: int) -> list[str]:
+    there = {name: counts for name, counts in detail.classes.items() if counts.defined}
+    if not there:
+        return []
+    shown = _worst(there)
+    rows = [["class", "precision", "recall", "f1", "support"]]
+    for name, counts in shown.items():
+        figures = [points(key, value) for key, value in counts.figures().items()]
+        rows.append([cut(clean(name), _NAME), *figures])
+    if detail.confusion is not None:
+        # Four figures and the gaps between them; the rest of the line says what the class is taken for.
+        room = width - sum(max(shown_width(row[place]) for row in rows) + 2 for place in range(5))
+        rows[0].append("taken for")
+        for row, name in zip(rows[1:], shown, strict=True):
+            row.append(cut(_taken(detail.confusion, name), room))
+    few = f", the {len(shown)} worst of {len(there)} by F1" if len(shown) < len(there) else ""
+    return ["", f"Classes of {part}{few} (all in metrics.json):", *lines(rows, heading=True)]
+
+
+def _worst(classes: Mapping[str, Counts]) -> Mapping[str, Counts]:
+    """All classes where they are few; else those with the least F1, the more frequent first among equals."""
+    if len(classes) <= MOST_CLASSES:
+        return classes
+    order = sorted(classes, key=lambda name: (classes[name].f1 or 0.0, -classes[name].gold))
+    return {name: classes[name] for name in order[:MOST_CLASSES]}
+
+
+def _taken(confusion: Confusion, name: str) -> str:
+    return ", ".join(f"{clean(other)} {count}" for other, count in confusion.taken_for(name)) or "-"
+
+
+def _wrong(part: str, detail: Detail, width: int) -> list[str]:
+    if not detail.wrong:
+        return []
+    shown, what = detail.wrong[:MOST_WRONG], "largest errors" if detail.measure == "error" else "surest wrong answers"
+    numbers = [_number(one, detail.measure) for one in shown]
+    room = max(map(len, numbers))
+    found = ["", f"The {what} of {part} (all {len(detail.wrong):,} in errors.jsonl):"]
+    for one, number in zip(shown, numbers, strict=True):
+        before = f"{number:>{room}}  {cut(clean(one.id), _NAME)}  "
+        found.append(before + cut(clean(one.said), width - shown_width(before)))
+        found.append(" " * (room + 2) + cut(clean(" / ".join(one.texts.values())), width - room - 2))
+    return found
+
+
+def _number(one: Wrong, measure: str) -> str:
+    return "-" if one.sure is None else f"{one.sure:.2f}" if measure == "error" else f"{100 * one.sure:.2f}"

@@ -1,0 +1,114 @@
+"""Predictions that somebody gives as a file, for the rows of a part: to be scored, or to be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.errors import DataError, MissingError, UsageError
+from bertkit.tasks.data import TaskPart
+from bertkit.tasks.kinds import Kind, Labels, Prediction
+from bertkit.tasks.predictions import by_id, check_form, read_predictions, respelled
+from bertkit.tasks.task import Task
+
+FILE = "predictions.jsonl"
+
+
+def given_predictions(kind: Kind, path: Path, part: TaskPart, task: Task, labels: Labels) -> list[Prediction]:
+    """Predictions of any system, one a row: bertkit's own JSON lines, or the official scorer's format.
+
+    Raises:
+        DataError: The file has no prediction for a row, or is of no known form (exit 3).
+    """
+    if path.suffix != ".jsonl":
+        return kind.read_official(path, part.rows, task, labels)
+    return _by_row(kind, path, _own(path, labels), part, labels)
+
+
+def counterparts(kind: Kind, where: str, part: TaskPart, task: Task, labels: Labels, *, alone: bool) -> list[Prediction]:
+    """The predictions to compare with, one a row: exactly the part's examples, with the part's gold.
+
+    Args:
+        kind: The task's kind.
+        where: A run folder, an evals folder, a folder of one evaluation, or a file as :func:`given_predictions` takes it.
+        part: The rows.
+        task: The task.
+        labels: Its labels, in the spelling of the predictions that are compared.
+        alone: Whether this is the only part that is scored: else one file cannot be all of them.
+
+    Raises:
+        MissingError: There are no predictions for this part (exit 4).
+        DataError: They are of other examples, or have other golds (exit 3); the first ones are named.
+        UsageError: One file is named, and several parts are scored (exit 2).
+    """
+    path = _file_of(Path(where), task, part.name)
+    if not alone and f"{task.name}-{part.name}" != path.parent.name:
+        raise UsageError(
+            "These are the predictions of one part, and several are scored.", where=where, hint="--part names the one to score."
+        )
+    if path.suffix != ".jsonl":
+        return kind.read_official(path, part.rows, task, labels)
+    found = _own(path, labels)
+    here = {row.id for row in part.rows}
+    beyond = [one.id for one in found if one.id not in here]
+    if beyond:
+        raise DataError(
+            f"{_listed(beyond)} there, but {'is' if len(beyond) == 1 else 'are'} not among the {len(part.rows)} of {part.name}.",
+            where=str(path),
+            hint="Both must be of the same examples: the same data, part and --max-eval-samples.",
+        )
+    theirs = _by_row(kind, path, found, part, labels)
+    _same_golds({one.id: one.gold for one in found}, theirs, path, part)
+    return theirs
+
+
+def _own(path: Path, labels: Labels) -> list[Prediction]:
+    return [respelled(one, labels) for one in read_predictions(path)]
+
+
+def _by_row(kind: Kind, path: Path, found: Sequence[Prediction], part: TaskPart, labels: Labels) -> list[Prediction]:
+    known = by_id(found, str(path))
+    missing = [row.id for row in part.rows if row.id not in known]
+    if missing:
+        raise DataError(
+            f"{len(missing)} of {len(part.rows)} rows have no prediction, the first is {missing[0]!r}.", where=str(path)
+        )
+    # The gold is the data's: the file may stem from a part that had none.
+    golds = kind.golds(part.rows, labels)
+    predictions = [replace(known[row.id], gold=gold) for row, gold in zip(part.rows, golds, strict=True)]
+    check_form(predictions, golds, labels, str(path))
+    return predictions
+
+
+def _same_golds(said: dict[str, Any], theirs: Sequence[Prediction], path: Path, part: TaskPart) -> None:
+    others = [one.id for one in theirs if said[one.id] is not None and said[one.id] != one.gold]
+    if others:
+        raise DataError(
+            f"{_listed(others)} there, with another gold than in {part.source}.",
+            where=str(path),
+            hint="Both must be of the same data.",
+        )
+
+
+def _file_of(where: Path, task: Task, part: str) -> Path:
+    """The predictions of a part: of a run (the evaluation in it), of a folder of evaluations, of one; or the file itself."""
+    if where.is_file():
+        return where
+    name = f"{task.name}-{part}"
+    found = [folder / FILE for folder in (where / "evals" / name, where / name, where) if (folder / FILE).is_file()]
+    if found:
+        return found[0]
+    if not where.exists():
+        raise MissingError("There is no such run, folder or file.", where=str(where))
+    raise MissingError(
+        f"There are no predictions for {part} of {task.name} in it.",
+        where=str(where),
+        hint=f"`bertkit eval {task.name} --part {part} --model {where}` leaves them in a run.",
+    )
+
+
+def _listed(ids: Sequence[str]) -> str:
+    shown = ", ".join(repr(each) for each in ids[:5]) + (", …" if len(ids) > 5 else "")
+    return f"1 example ({shown}) is" if len(ids) == 1 else f"{len(ids)} examples ({shown}) are"
