@@ -6,6 +6,7 @@ from typing import Annotated
 
 from bertkit.cli import flags
 from bertkit.cli.session import perform, spread
+from bertkit.cli.submission import GLUE, OWN, Runs, Submission, submit
 from bertkit.cli.tasked import TaskName, settings_of
 from bertkit.cli.training import DATA, rows
 from bertkit.errors import UsageError
@@ -34,6 +35,8 @@ def predict(
     micro_tokens: flags.MicroTokens = None,
     precision: flags.Precision = None,
     output: flags.Output = None,
+    submission: Submission = None,
+    runs: Runs = None,
     overwrite: Replace = False,
     recipe: flags.Recipe = None,
     set_: flags.Set = None,
@@ -44,7 +47,13 @@ def predict(
     """Write a prediction for each row, as JSON lines.
 
     They go to --output, else to stdout. Without data it reads texts from stdin.
+
+    `bertkit predict glue --submission glue.zip` takes the newest run of each of GLUE's tasks, and its data from the folders
+    in --data (CoLA, SST-2, MNLI, …) or the hub, and writes the zip for the benchmark's server.
     """
+    if submission is not None or runs is not None or (task is not None and task.lower() == GLUE):
+        own = flags.given(*rows(DATA | OWN, locals()))
+        return submit(task, own, set_ or (), recipe, processes, quiet=quiet)
     if json and output is None:
         raise UsageError(
             "With --json the predictions need a place of their own.", where="--json", hint="Add --output predictions.jsonl."

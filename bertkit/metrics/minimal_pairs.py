@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bertkit.metrics.bootstrap import Interval, interval_of_rows
+from bertkit.metrics.bootstrap import Interval, Resampled
 
 
 def credit(good: float, bad: float) -> float:
@@ -26,13 +26,13 @@ def average(found: Mapping[str, float]) -> float:
 
 def interval(credits: Mapping[str, Sequence[float]]) -> Interval:
     """The 95 % bootstrap interval of the average over sets, of other pairs in the same sets."""
-    values = np.concatenate([np.asarray(found, dtype=np.float64) for found in credits.values()])
-    edges = np.cumsum([0, *(len(found) for found in credits.values())])[:-1]
+    rows = np.array([(number, value) for number, found in enumerate(credits.values()) for value in found]).reshape(-1, 2)
+    sets = np.eye(len(credits))
 
-    def score(weights: np.ndarray) -> np.ndarray:
+    def score(kinds: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        own = sets[kinds[:, 0].astype(np.int64)]  # [U, sets]
         with np.errstate(invalid="ignore"):  # a set of few pairs may have none in a draw
-            shares = np.add.reduceat(weights * values, edges, axis=1) / np.add.reduceat(weights, edges, axis=1)  # [R, sets]
-        means: np.ndarray = shares.mean(axis=1)
+            means: np.ndarray = ((weights @ (own * kinds[:, 1:])) / (weights @ own)).mean(axis=1)
         return means
 
-    return interval_of_rows(len(values), score)
+    return Resampled(rows=rows, score=score).interval()

@@ -1,4 +1,4 @@
-"""Local files touch no network: names cannot be resolved here, the home is empty and stays so, and every score is computed."""
+"""Local files touch no network: names cannot be resolved, the home is empty and read-only, and every score is computed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from job_tests import MakeModel, predictions, sst2_lines
+from glue_files import LABELS, write_devs
+from job_tests import MakeModel, predictions
+
+from bertkit.jobs.submission import FOLDERS
 
 pytestmark = pytest.mark.slow
 
@@ -50,34 +53,29 @@ def test_scores_without_a_network_or_a_home(make_model: MakeModel, tmp_path: Pat
     home, out, data, scratch = (tmp_path / name for name in ("home", "out", "data", "scratch"))
     for folder in (home, out, data, scratch):
         folder.mkdir()
-    (data / "cola.tsv").write_text("gj04\t1\t\tA good one.\ngj04\t0\t*\tBad the.\n")
-    (data / "sst2.tsv").write_text(sst2_lines(range(6)))
-    (data / "mnli.tsv").write_text("sentence1\tsentence2\tgold_label\na\tb\tneutral\nc\td\tentailment\n")
+    write_devs(data)
     asked = {"id": "1", "question": "a ?", "answers": [{"text": "b", "answer_start": 2}]}
     for name, more in (("squad", []), ("squad2", [{"id": "2", "question": "c ?", "answers": [], "is_impossible": True}])):
         text = {"data": [{"title": "", "paragraphs": [{"context": "a b c", "qas": [asked, *more]}]}]}
         (data / f"{name}.json").write_text(json.dumps(text))
     (data / "tags.txt").write_text("Ann B-PER\nsaid O\n\nBob B-PER\n")
-    three = ("entailment", "neutral", "contradiction")
-    models = {
-        "cola": make_model("classification", ("unacceptable", "acceptable")),
-        "sst2": make_model("classification", ("negative", "positive")),
-        "mnli": make_model("classification", three),
-        "squad": make_model("span"),
-        "conll2003": make_model("tagging", ("O", "B-PER", "I-PER")),
-    }
-    files = [("cola", "cola.tsv"), ("sst2", "sst2.tsv"), ("mnli", "mnli.tsv"), ("squad", "squad.json"), ("squad", "squad2.json")]
-    commands = [
-        ["eval", task, "--model", str(models[task]), "--validation-file", str(data / file), "--output", str(out / file), "-q"]
-        for task, file in [*files, ("conll2003", "tags.txt")]
-    ]
+    shapes = {"stsb": {"problem_type": "regression"}}
+    commands = []
+    for task, labels in LABELS.items():
+        model = make_model("classification", labels, **shapes.get(task, {}))
+        commands.append(["eval", task, "--model", str(model), "--data", str(data / FOLDERS[task]), "--output", str(out / task)])
+    span, tagger = make_model("span"), make_model("tagging", ("O", "B-PER", "I-PER"))
+    for task, model, file in (("squad", span, "squad"), ("squad", span, "squad2"), ("conll2003", tagger, "tags")):
+        path = next(data.glob(f"{file}.*"))
+        commands.append(["eval", task, "--model", str(model), "--validation-file", str(path), "--output", str(out / file)])
+    home.chmod(0o555)
     named = [
         "eval",
         "sst2",
         "--model",
         "owner/tiny",
         "--validation-file",
-        str(data / "sst2.tsv"),
+        str(data / "SST-2/dev.tsv"),
         "--output",
         str(out / "no"),
         "-q",
@@ -86,7 +84,7 @@ def test_scores_without_a_network_or_a_home(make_model: MakeModel, tmp_path: Pat
     environment = kept | {"HOME": str(home), "TMPDIR": str(scratch), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "0"}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(out), json.dumps(commands), json.dumps(named)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=120,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=300,
     )  # fmt: skip
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["codes"] == [0] * len(commands) + [4], done.stderr
@@ -97,8 +95,9 @@ def test_scores_without_a_network_or_a_home(make_model: MakeModel, tmp_path: Pat
     assert "HF_ENDPOINT" in done.stderr
     scores = {path.parents[1].name: json.loads(path.read_text()) for path in out.glob("*/*/metrics.json")}
     assert {name: score["examples"] for name, score in scores.items()} == {
-        "cola.tsv": 2, "sst2.tsv": 6, "mnli.tsv": 2, "squad.json": 1, "squad2.json": 2, "tags.txt": 2
+        **dict.fromkeys(LABELS, 4), "squad": 1, "squad2": 2, "tags": 2
     }  # fmt: skip
+    assert (out / "mnli/mnli-validation_mismatched/metrics.json").is_file()
     assert all(score[score["primary"]] is not None for score in scores.values())
 
 
