@@ -15,7 +15,9 @@ from bertkit.corpus.store import TokenStore
 from bertkit.jobs.start import Machine
 from bertkit.model.config import EncoderConfig
 from bertkit.tasks.models import build_model
-from bertkit.training.device import DeviceSettings
+from bertkit.training.device import DeviceSettings, make_accelerator
+from bertkit.training.peers import Peers
+from bertkit.training.schedule import Schedule
 
 WORDS, TOKENS = 64, 4000
 CONFIG = EncoderConfig(
@@ -34,6 +36,11 @@ def text() -> tuple[TokenStore, VocabularyFacts]:
     return store, VocabularyFacts(pad_id=0, cls_id=2, sep_id=3, mask_id=4, continues=inside, replaceable=replaceable)
 
 
+def source(micro_tokens: int | None = None) -> PretrainingSource:
+    examples = ExampleSettings(max_length=16)
+    return PretrainingSource(*text(), examples, MaskingSettings(), seed=0, batch_size=4, micro_tokens=micro_tokens)
+
+
 def mean_of_100(precision: str, micro_tokens: int | None = None) -> float:
     asked = DeviceSettings(device="cpu", precision="bf16" if precision == "bf16" else "fp32", threads=1)
     machine = Machine.of(asked)
@@ -43,9 +50,7 @@ def mean_of_100(precision: str, micro_tokens: int | None = None) -> float:
         forward = model.forward
         model.forward = torch.autocast("cpu", torch.float16)(forward)  # type: ignore[method-assign]
         machine.accelerator.scaler = torch.amp.GradScaler("cpu")
-    examples = ExampleSettings(max_length=16)
-    source = PretrainingSource(*text(), examples, MaskingSettings(), seed=0, batch_size=4, micro_tokens=micro_tokens)
-    reports = curve(model, source, machine, steps=100, rate=1e-2)
+    reports = curve(model, source(micro_tokens), machine, steps=100, rate=1e-2)
     assert reports[-1].step == 100
     return mean_loss(reports)
 
@@ -65,3 +70,19 @@ def test_low_precision_learns_what_fp32_learns() -> None:
             assert abs(mean_of_100(precision) - whole) <= 2 * spread, precision
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="fp16 trains on CUDA alone")
+@pytest.mark.filterwarnings("error::UserWarning:torch")
+def test_overflowed_fp16_steps_on_cuda_move_neither_rate_nor_count() -> None:  # C46
+    """What a CPU can show of it is in tests/training/test_loop.py."""
+    accelerator = make_accelerator(DeviceSettings(precision="fp16"), scale=2.0**24)
+    machine = Machine(accelerator=accelerator, peers=Peers(accelerator))
+    reports = curve(build_model("pretraining", CONFIG, seed=1), source(), machine, steps=10, rate=1e-2, warmup=5)
+    skipped = [report for report in reports if not report.applied]
+    applied = [report for report in reports if report.applied]
+    rates = Schedule(peak=1e-2, warmup=5, steps=10)
+    assert skipped
+    assert all(report.step == 0 and report.rate == rates.rate(1) for report in skipped)
+    assert [(report.step, report.rate) for report in applied] == [(step, rates.rate(step)) for step in range(1, 11)]
+    assert reports[-1].skipped == len(skipped)

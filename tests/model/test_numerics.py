@@ -98,8 +98,7 @@ def test_outputs_and_losses_in_every_precision(kernel: str, precision: str, tmp_
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_row_of_nothing_but_padding_is_finite_and_alone(kernel: str, precision: str, tmp_path: Path) -> None:
-    """C47."""
+def test_a_row_of_nothing_but_padding_is_finite_and_alone(kernel: str, precision: str, tmp_path: Path) -> None:  # C47
     theirs = reference("encoder", tmp_path, **CONFIGS["plain"]).eval()
     model = load_model(tmp_path, "encoder")[0].encoder
     made = batch("encoder", LENGTHS, vocab=71, types=2).padded
