@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import VocabularyFacts
@@ -14,7 +14,7 @@ from bertkit.bench.alternate import Round, alternate, parts, ratios, spread
 from bertkit.bench.machine import machine_facts, product_rate
 from bertkit.bench.made_text import VOCABULARY, made_text
 from bertkit.bench.memory import peak_of
-from bertkit.bench.pretraining import Ours, Theirs
+from bertkit.bench.pretraining import Ours
 from bertkit.bench.work import pretraining_flops
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.corpus.wordpiece import load_wordpiece
@@ -27,6 +27,9 @@ from bertkit.model.config import EncoderConfig
 from bertkit.settings.bench import BenchPretrainSettings
 from bertkit.training import precision
 from bertkit.training.files import readable
+
+if TYPE_CHECKING:
+    from bertkit.bench.reference import Pretraining
 
 _MADE = 2_000_000  # tokens of the made text
 _FEW = 3  # steps that show the peak of memory
@@ -108,15 +111,17 @@ def _work(settings: BenchPretrainSettings, console: Console, machine: Machine) -
     return Work(config=config, source=source, text=f"{text} ({size})")
 
 
-def _sides(settings: BenchPretrainSettings, machine: Machine, work: Work, names: Sequence[str]) -> list[Ours | Theirs]:
-    made: list[Ours | Theirs] = []
+def _sides(settings: BenchPretrainSettings, machine: Machine, work: Work, names: Sequence[str]) -> list[Ours | Pretraining]:
+    made: list[Ours | Pretraining] = []
     if "bertkit" in names:
         made.append(Ours(work.source, work.config, machine, seed=settings.seed))
     if "transformers" in names:
         whole = copy.copy(work.source)
         whole.micro_tokens = None  # one pass a step
         numbers = precision.resolve(settings.vs_precision, machine.device)
-        made.append(Theirs(whole, work.config, machine.device, numbers, seed=settings.seed))
+        from bertkit.bench.reference import Pretraining  # loads transformers (4 s), which bertkit alone does not need
+
+        made.append(Pretraining(whole, work.config, machine.device, numbers, seed=settings.seed))
     return made
 
 

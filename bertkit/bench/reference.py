@@ -1,7 +1,8 @@
-"""transformers' own task classes on bertkit's batches: the other side of every comparison of fine-tuning.
+"""transformers' own classes on bertkit's batches: the other side of every comparison.
 
-In come a model folder and a kind's batches, out come losses, a trained model and the head's outputs by example. The loop is
-written apart from :mod:`bertkit.training`, as plainly as a person who has transformers and torch would write it.
+For fine-tuning in come a model folder and a kind's batches, out come losses, a trained model and the head's outputs by example;
+for pretraining a source of batches and a configuration, out come steps. The loops are written apart from
+:mod:`bertkit.training`, as plainly as a person who has transformers and torch would write them.
 
 Shapes: S sequences, T tokens of a batch, L its longest sequence, K labels, n tokens of one example.
 """
@@ -9,6 +10,7 @@ Shapes: S sequences, T tokens of a batch, L its longest sequence, K labels, n to
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import (
     BertConfig,
+    BertForPreTraining,
     BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
 )
 from transformers.utils import logging
 
+from bertkit.batches.pretraining import PretrainingSource
+from bertkit.bench.alternate import Round
+from bertkit.model.config import EncoderConfig
+from bertkit.training.allocator import free_as_usual
 from bertkit.training.optimizer import OptimizerSettings
+from bertkit.training.precision import Became
+from bertkit.training.timing import Timing
 
 CLASSES: dict[str, Any] = {
     "classification": BertForSequenceClassification,
@@ -160,3 +169,78 @@ def outputs(
         for number, value in zip(numbers, values.numpy(), strict=True):
             found[number] = value if value.ndim == 1 else value[: examples[number].length]
     return found
+
+
+class Pretraining:
+    """Steps of ``BertForPreTraining`` on one device, the other side of ``bertkit bench pretrain``.
+
+    The batch is padded to its longest sequence and has logits at every position; AdamW is as transformers' Trainer builds it
+    (fused, no decay of biases and LayerNorms), clipping at 1. Only real tokens count.
+
+    Args:
+        source: Whose batches of one pass a step are taken in order.
+        config: Of the model.
+        device: Where it computes.
+        precision: Its numbers: fp32, or autocast to bf16 or fp16.
+        rate: AdamW's.
+        seed: Of the weights and of dropout.
+    """
+
+    name = "transformers"
+
+    def __init__(
+        self,
+        source: PretrainingSource,
+        config: EncoderConfig,
+        device: torch.device,
+        precision: Became,
+        *,
+        rate: float = 1e-4,
+        seed: int = 0,
+    ) -> None:
+        torch.manual_seed(seed)
+        self.timing = Timing(device)
+        self._source, self._device, self._precision = source, device, precision
+        self._pad = config.pad_token_id or 0
+        self._model = BertForPreTraining(BertConfig(**config.to_json(architecture="BertForPreTraining"))).to(device).train()
+        decayed = [p for name, p in self._model.named_parameters() if p.dim() >= 2]
+        others = [p for name, p in self._model.named_parameters() if p.dim() < 2]
+        groups = [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+        self._optimizer = torch.optim.AdamW(groups, lr=rate, fused=True)
+        self._at = (0, 0)
+
+    def run(self, seconds: float) -> Round:
+        """Steps for so long, in memory that glibc takes and gives back as it does for everybody."""
+        free_as_usual()
+        self.timing.take()
+        tokens, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds or not tokens:
+            tokens += self._step()
+        self.timing.wait()
+        return Round(units=tokens, seconds=time.perf_counter() - began, parts=self.timing.take())
+
+    def _step(self) -> int:
+        with self.timing.part("data"):
+            batch = self._next()
+            inputs = {name: value.to(self._device) for name, value in batch.to_padded(self._pad).items()}
+        low = self._precision != "fp32"
+        kind = torch.float16 if self._precision == "fp16" else torch.bfloat16
+        with self.timing.part("forward"), torch.autocast(self._device.type, dtype=kind, enabled=low):
+            loss = self._model(**inputs).loss
+        with self.timing.part("backward"):
+            loss.backward()
+        with self.timing.part("optimizer"):
+            torch.nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)
+            self._optimizer.step()
+            self._optimizer.zero_grad()
+        return int(batch.tokens)
+
+    def _next(self) -> Any:
+        epoch, index = self._at
+        if index >= self._source.steps(epoch):
+            epoch, index = epoch + 1, 0
+        self._at = (epoch, index + 1)
+        return self._source.step(epoch, index)[0]  # one pass: its source has no budget of tokens
+
+    def close(self) -> None:
+        """Nothing to end."""

@@ -21,6 +21,7 @@ from bertkit.errors import MissingError, SettingsError, UsageError, nearest
 from bertkit.fields import Settings
 from bertkit.notices import say
 from bertkit.training import precision as numbers
+from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.threads import allowed_cores, threads_to_use
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def make_accelerator(
     if "XLA" in str(accelerator.distributed_type):
         raise UsageError("bertkit does not train on TPUs.", hint="Use CUDA devices or the CPU.")
     numbers.set_products(asked, accelerator.device)
+    if accelerator.device.type == "cpu":
+        keep_freed_memory()
     return accelerator
 
 

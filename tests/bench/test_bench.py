@@ -16,7 +16,8 @@ from bertkit.bench.alternate import Round, alternate, parts, ratios
 from bertkit.bench.machine import product_rate
 from bertkit.bench.made_text import made_text
 from bertkit.bench.memory import peak_of
-from bertkit.bench.pretraining import Ours, Theirs
+from bertkit.bench.pretraining import Ours
+from bertkit.bench.reference import Pretraining
 from bertkit.bench.work import pretraining_flops
 from bertkit.cli.main import run
 from bertkit.jobs.start import Machine
@@ -75,7 +76,7 @@ def test_both_sides_see_the_same_tokens(monkeypatch: pytest.MonkeyPatch) -> None
 
     machine = Machine.of(DeviceSettings(device="cpu", precision="fp32"))
     ours = Ours(source(512), CONFIG, machine)
-    theirs = Theirs(source(None), CONFIG, torch.device("cpu"), "fp32")
+    theirs = Pretraining(source(None), CONFIG, torch.device("cpu"), "fp32")
     try:
         done = [(ours.run(0.0), theirs.run(0.0)) for _ in range(3)]
     finally:

@@ -267,3 +267,31 @@ def test_tensorboard_writes_into_the_folder_that_was_claimed_later(tmp_path: Pat
     trackers.log({"loss": 1.0}, 1)
     trackers.close()
     assert list(tmp_path.rglob("events.out.tfevents*"))
+
+
+def test_freed_memory_stays_and_can_go_back_again() -> None:
+    """In a process of its own: 64 blocks of 16 MB taken, freed and taken again bring in (nearly) no page anew."""
+    code = """
+import resource, sys, torch
+from bertkit.training.allocator import free_as_usual, keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(4):
+        blocks = [torch.ones(2**22) for _ in range(8)]
+        del blocks
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+if not keep_freed_memory():
+    sys.exit("no glibc")
+faults()
+kept = faults()
+free_as_usual()
+faults()
+print(kept, faults())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if "no glibc" in done.stderr:
+        pytest.skip("the C library is not glibc")
+    kept, usual = map(int, done.stdout.split())
+    assert kept < 1_000 < 100_000 < usual
