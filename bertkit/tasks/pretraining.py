@@ -14,7 +14,8 @@ from torch import Tensor
 
 from bertkit.tasks.losses import LossPart
 
-_CHUNK = 2**23  # logits held at a time: 33 MB in fp32, 274 rows of BERT's vocabulary
+_CHUNK = 2**24  # logits held at a time: 67 MB in fp32, 549 rows of BERT's vocabulary
+_PIECE = 2**20  # of those, made into probabilities at a time on a CPU: 4 MB, so that each pass finds them in its cache
 
 
 def wide(x: Tensor) -> Tensor:
@@ -33,6 +34,24 @@ def vocabulary_logits(states: Tensor, words: Tensor, bias: Tensor, size: int) ->
     return F.linear(states, words, bias)[..., :size]
 
 
+def _evenly(count: int, most: int) -> int:
+    """Rows of a chunk: as few chunks of at most ``most`` rows as there can be, of one size."""
+    return max(1, -(-count // max(1, -(-count // most))))
+
+
+def _slopes(logits: Tensor, own: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Cross-entropy of ``[c, V']`` logits, that are used up, against ``[c, 1]`` labels.
+
+    Returns:
+        Its sum, how many are right, and its slopes ``[c, V']``: the probabilities, less 1 at the labels.
+    """
+    best, chosen = logits.amax(1, keepdim=True), logits.gather(1, own)
+    slope: Tensor = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
+    # The largest probability is at least 1/V, so its logarithm is safe where that of the label's may not be.
+    loss = (best - slope.amax(1, keepdim=True).log() - chosen).sum()
+    return loss, (chosen == best).sum(), slope.scatter_add_(1, own, slope.new_full(own.shape, -1.0))
+
+
 class _Chunked(torch.autograd.Function):
     """Cross-entropy over a vocabulary whose gradients are made at once, some rows at a time.
 
@@ -47,35 +66,36 @@ class _Chunked(torch.autograd.Function):
         device = states.device.type
         kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else words.dtype
         with torch.autocast(device, enabled=False):
-            matrix, offset, low = words.to(kind), bias.to(kind), states.to(kind)
+            matrix, low = words.to(kind), states.to(kind)
+            offset = wide(bias).clone()
+            offset[size:] = -torch.inf
             total = wide(states.new_zeros(()))
             correct = labels.new_zeros(())
-            into_states, into_bias = torch.zeros_like(states), torch.zeros_like(bias)
+            into_states, into_bias = torch.empty_like(low), torch.zeros_like(bias)
             into_words: Tensor | None = None
-            rows = max(1, chunk // words.shape[0])
-            for start in range(0, labels.shape[0], rows):
+            count = labels.shape[0]
+            rows = _evenly(count, max(1, chunk // words.shape[0]))
+            few = max(1, _PIECE // words.shape[0]) if device == "cpu" else rows
+            for start in range(0, count, rows):
                 here = slice(start, start + rows)
                 # The bias is added afterwards: as a part of the product it would be copied over the result beforehand.
-                logits = wide(torch.mm(low[here], matrix.t()).add_(offset))  # [c, V']
-                if size < words.shape[0]:
-                    logits[:, size:] = -torch.inf
-                own = labels[here, None]
-                best, chosen = logits.amax(1, keepdim=True), logits.gather(1, own)
-                slope = torch.softmax(logits, 1)  # [c, V']
-                # The largest probability is at least 1/V, so its logarithm is safe where that of the label's may not be.
-                total += (best - slope.amax(1, keepdim=True).log() - chosen).sum()
-                correct += (chosen == best).sum()
-                slope.scatter_add_(1, own, slope.new_full(own.shape, -1.0))
-                into_bias += slope.sum(0)
-                thin = slope.to(kind)
-                into_states[here] = thin @ matrix
+                logits = torch.mm(low[here], matrix.t())  # [c, V']
+                for piece, own in zip(torch.split(logits, few), torch.split(labels[here, None], few), strict=True):
+                    slope = wide(piece).add_(offset)
+                    loss, right, slope = _slopes(slope, own)
+                    total += loss
+                    correct += right
+                    into_bias += slope.sum(0)
+                    if slope is not piece:
+                        piece.copy_(slope)
+                torch.mm(logits, matrix, out=into_states[here])
                 if into_words is None:
-                    into_words = torch.mm(thin.t(), low[here]).to(words.dtype)
+                    into_words = torch.mm(logits.t(), low[here]).to(words.dtype)
                 elif kind == words.dtype:
-                    into_words.addmm_(thin.t(), low[here])
+                    into_words.addmm_(logits.t(), low[here])
                 else:
-                    into_words += thin.t() @ low[here]
-        ctx.gradients = into_states, torch.zeros_like(words) if into_words is None else into_words, into_bias
+                    into_words += logits.t() @ low[here]
+        ctx.gradients = into_states.to(states.dtype), torch.zeros_like(words) if into_words is None else into_words, into_bias
         ctx.mark_non_differentiable(correct)
         return total, correct
 

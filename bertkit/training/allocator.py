@@ -12,22 +12,25 @@ import platform
 # glibc's malloc.h
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _NEVER = 2**31 - 1
-_LARGEST = 2**25  # bytes; the most that glibc comes to by itself, and that every version of it takes
-_USUAL_TRIM = 2 * _LARGEST
+_USUAL = 2**25  # bytes; what glibc comes to by itself, and the most that versions before 2.35 take
+_LARGE = 2**27  # the logits of a chunk are 67 MB
 
 
 def keep_freed_memory() -> bool:
-    """From now on freed blocks stay with the process (those above 32 MiB go back as before).
+    """From now on freed blocks stay with the process (but for the very largest, which go back as before).
 
     Returns:
         False where the C library is not glibc: nothing has changed.
     """
-    return _set(_LARGEST, _NEVER)
+    return _set(_LARGE, _NEVER) or _set(_USUAL, _NEVER)
 
 
 def free_as_usual() -> bool:
     """Undoes :func:`keep_freed_memory`: as glibc does by itself in a process that has freed large blocks."""
-    return _set(_LARGEST, _USUAL_TRIM)
+    done = _set(_USUAL, 2 * _USUAL)
+    if done:
+        ctypes.CDLL(None).malloc_trim(0)  # what was kept would else serve all that comes
+    return done
 
 
 def _set(largest: int, trim: int) -> bool:
