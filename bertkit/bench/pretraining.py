@@ -14,6 +14,7 @@ from bertkit.model.config import EncoderConfig
 from bertkit.tasks.models import build_model
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.budget import Budget, Clock
+from bertkit.training.compiling import compile_layers
 from bertkit.training.loop import Loop, prepare
 from bertkit.training.optimizer import OptimizerSettings, make_optimizer
 from bertkit.training.report import StepReport, TrainState
@@ -33,6 +34,8 @@ class Ours:
         self.timing = Timing(machine.device)
         self._on_cpu = machine.on_cpu
         model = prepare(build_model("pretraining", config, seed=seed), machine.accelerator, machine.peers)
+        if machine.compile == "on":
+            compile_layers(model)
         self._feed: Generator[Any, None, None] = iterate(source)
         loop = Loop(
             model=model,

@@ -33,6 +33,7 @@ def finetune(
     steps: flags.Steps = None,
     max_minutes: flags.MaxMinutes = None,
     precision: flags.Precision = None,
+    compile_: flags.Compile = None,
     seed: flags.Seed = None,
     workers: flags.Workers = None,
     log_every: flags.LogEvery = None,

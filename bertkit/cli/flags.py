@@ -122,6 +122,7 @@ Precision = Annotated[
     str | None,
     flag("--mixed-precision", "--precision", help="auto, fp32, bf16 or fp16.", panel=_TRAINING, metavar="auto|fp32|bf16|fp16"),
 ]
+Compile = Annotated[str | None, flag("--compile", help="Compile parts of each layer.", panel=_TRAINING, metavar="auto|on|off")]
 Seed = Annotated[int | None, flag("--seed", help="The seed of everything drawn.", panel=_TRAINING, metavar="N")]
 Workers = Annotated[int | None, flag("--workers", help="Processes that make batches.", panel=_TRAINING, metavar="N")]
 

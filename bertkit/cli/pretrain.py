@@ -84,6 +84,7 @@ def pretrain(
     epochs: flags.Epochs = None,
     max_minutes: flags.MaxMinutes = None,
     precision: flags.Precision = None,
+    compile_: flags.Compile = None,
     seed: flags.Seed = None,
     workers: flags.Workers = None,
     log_every: flags.LogEvery = None,

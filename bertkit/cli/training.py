@@ -16,6 +16,7 @@ TRAINING = {
     "steps": ("budget.steps", "--steps"),
     "max_minutes": ("budget.max_minutes", "--max-minutes"),
     "precision": ("device.precision", "--precision"),
+    "compile_": ("device.compile", "--compile"),
     "seed": ("run.seed", "--seed"),
     "workers": ("run.workers", "--workers"),
     "log_every": ("run.log_every", "--log-every"),

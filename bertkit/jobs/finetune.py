@@ -123,7 +123,7 @@ class _Finetuning:
             late["kind.max_length"] = self.config.max_position_embeddings
         before = became_values(self.folder)
         late |= {key: before[key] for key in late if before.get(key) is not None}
-        return with_values(fill(settings, late), {"device.precision": self.machine.precision})
+        return with_values(fill(settings, late), self.machine.became)
 
     def _parts(self) -> dict[str, TaskPart]:
         data = self.settings.data

@@ -141,7 +141,7 @@ class _Pretraining:
             late["examples.max_length"] = max(phase.max_length for phase in settings.phases)
         before = became_values(self.folder)
         late |= {key: before[key] for key in late if before.get(key) is not None}
-        return with_values(fill(settings, late), {"device.precision": self.machine.precision})
+        return with_values(fill(settings, late), self.machine.became)
 
     def _job(
         self,

@@ -20,7 +20,8 @@ from bertkit.jobs.lost import watching
 from bertkit.jobs.tentative import tentative
 from bertkit.notices import say
 from bertkit.settings.commands import Training
-from bertkit.training.device import DeviceSettings, became, make_accelerator
+from bertkit.training import compiling
+from bertkit.training.device import DeviceSettings, TrainingDeviceSettings, became, make_accelerator
 from bertkit.training.peers import Peers
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Machine:
 
     accelerator: Accelerator
     peers: Peers
+    compile: compiling.Became = "off"
 
     @staticmethod
     def of(settings: DeviceSettings, *, report_to: tuple[str, ...] = ()) -> Machine:
@@ -52,15 +54,22 @@ class Machine:
                 f"{started} processes were started, and {accelerator.num_processes} came together.",
                 hint="Start them with --processes or torchrun.",
             )
-        return Machine(accelerator=accelerator, peers=Peers(accelerator))
+        compiled = settings.compile if isinstance(settings, TrainingDeviceSettings) else "off"
+        return Machine(accelerator=accelerator, peers=Peers(accelerator), compile=compiling.resolve(compiled, accelerator.device))
 
     def as_before(self, folder: RunFolder, settings: Training) -> Machine:
         """The machine in the numbers that an unfinished run began in, where nobody says otherwise: it keeps what they became."""
-        before = became_values(folder).get("device.precision", self.precision)
-        if settings.device.precision != "auto" or before == self.precision:
+        now, before = self.became, became_values(folder)
+        kept = {name: before.get(f"device.{name}", now[f"device.{name}"]) for name in ("precision", "compile")}
+        changed = {name: value for name, value in kept.items() if getattr(settings.device, name) == "auto"}
+        if all(now[f"device.{name}"] == value for name, value in changed.items()):
             return self
-        device = settings.device.model_copy(update={"precision": before})
-        return Machine.of(device, report_to=settings.run.report_to)
+        return Machine.of(settings.device.model_copy(update=changed), report_to=settings.run.report_to)
+
+    @property
+    def became(self) -> dict[str, str]:
+        """What the automatic values of the machine are here, by dotted key."""
+        return {"device.precision": self.precision, "device.compile": self.compile}
 
     @property
     def device(self) -> torch.device:

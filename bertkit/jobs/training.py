@@ -30,6 +30,7 @@ from bertkit.notices import say
 from bertkit.settings.commands import Training
 from bertkit.training.budget import Budget, Clock
 from bertkit.training.checkpoint import Checkpoint
+from bertkit.training.compiling import compile_layers
 from bertkit.training.device import machine_differences, machine_facts, restore_scaler, scaler_state
 from bertkit.training.health import Health
 from bertkit.training.loop import Loop, OutOfMemory, prepare
@@ -62,6 +63,8 @@ class Course:
     def __post_init__(self) -> None:
         accelerator, peers, settings = self.machine.accelerator, self.machine.peers, self.settings
         self.model = prepare(self.job.model, accelerator, peers)
+        if self.machine.compile == "on":
+            compile_layers(self.model)
         self.optimizer = make_optimizer(self.model, settings.optimizer)
         self.state = TrainState()
         self.health = Health(reference=self.job.reference)
@@ -185,7 +188,8 @@ class Course:
         self.console.say(f"Going on from {checkpoint.path} (step {self.state.step:,}).")
 
     def _facts(self) -> dict[str, Any]:
-        return {**machine_facts(self.machine.accelerator), "micro_tokens": self.source.micro_tokens}
+        facts = machine_facts(self.machine.accelerator)
+        return {**facts, "compile": self.machine.compile, "micro_tokens": self.source.micro_tokens}
 
     def _forecast(self) -> Forecast:
         """The memory that the training is going to take, at its longest sequences."""

@@ -9,6 +9,7 @@ Shapes: T tokens, S sequences, L the longest of them, H the width, h heads, P ch
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -16,11 +17,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from bertkit.errors import InputError
-from bertkit.model.activations import activation
+from bertkit.model.activations import Activation, activation
 from bertkit.model.attention import Layout, Padded, attend_fused, attention_weights, layout_of
 from bertkit.model.config import EncoderConfig
 from bertkit.model.hidden import Hidden
-from bertkit.model.layers import Embedding, Linear, add_dropped, draw_weights, dropout
+from bertkit.model.layers import Embedding, Linear, add_dropped, draw_weights, dropout, kept
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 
@@ -30,6 +31,36 @@ VOCABULARY_STEP = 64
 def padded_vocabulary(size: int) -> int:
     """V rounded up to a multiple of 64; the rows added are zero and stay so."""
     return -(-size // VOCABULARY_STEP) * VOCABULARY_STEP
+
+
+@cache
+def _compiled(act: Activation) -> Callable[..., Tensor]:
+    """:meth:`Layer.finish` of an activation as a function of tensors alone, compiled."""
+
+    def finish(
+        context: Tensor,
+        states: Tensor,
+        mixed: Tensor | None,
+        lowered: Tensor | None,
+        epsilon: float,
+        mix: Tensor,
+        mix_bias: Tensor,
+        mix_norm: Tensor,
+        mix_norm_bias: Tensor,
+        up: Tensor,
+        up_bias: Tensor,
+        down: Tensor,
+        down_bias: Tensor,
+        norm: Tensor,
+        norm_bias: Tensor,
+    ) -> Tensor:
+        def settled(base: Tensor, x: Tensor, keep: Tensor | None, weight: Tensor, bias: Tensor) -> Tensor:
+            return F.layer_norm(base + (x if keep is None else x * keep), weight.shape, weight, bias, epsilon)
+
+        states = settled(states, F.linear(context, mix, mix_bias), mixed, mix_norm, mix_norm_bias)
+        return settled(states, F.linear(act(F.linear(states, up, up_bias)), down, down_bias), lowered, norm, norm_bias)
+
+    return torch.compile(finish, dynamic=True)
 
 
 class Layer(nn.Module):
@@ -43,6 +74,7 @@ class Layer(nn.Module):
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.act = activation(act)
+        self._compiled: Callable[..., Tensor] | None = None
         self.qkv = Linear(width, 3 * width)  # queries, keys, values in one product
         self.mix = Linear(width, width)
         self.mix_norm = nn.LayerNorm(width, eps=epsilon)
@@ -59,8 +91,19 @@ class Layer(nn.Module):
         share = self.attention_dropout if self.training else 0.0
         return attend_fused(self.fused(states), packed, dropout=share, layout=layout).reshape(states.shape)
 
+    def compile_finish(self) -> None:
+        """Has :meth:`finish` compiled, once for all layers of one activation and any count of tokens."""
+        self._compiled = _compiled(self.act)
+
     def finish(self, context: Tensor, states: Tensor) -> Tensor:
         """The rest of the layer, which knows no sequence: any selection of tokens may go through it."""
+        if self._compiled is not None and self.training:
+            # Drawn outside, in the order of the plain way: a compiler would draw otherwise.
+            mixed, lowered = (kept(states, self.dropout) for _ in range(2))
+            mix, norm, up, down = self.mix, self.mix_norm, self.up, self.down
+            first = (mix.weight, mix.bias, norm.weight, norm.bias)
+            second = (up.weight, up.bias, down.weight, down.bias, self.norm.weight, self.norm.bias)
+            return self._compiled(context, states, mixed, lowered, norm.eps, *first, *second)
         states = self.mix_norm(add_dropped(states, self.mix(context), self.dropout, self.training))
         inner = self.act(self.up(states))
         return self.norm(add_dropped(states, self.down(inner), self.dropout, self.training))  # type: ignore[no-any-return]

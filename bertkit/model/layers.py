@@ -111,3 +111,13 @@ def add_dropped(base: Tensor, x: Tensor, probability: float, training: bool) -> 
     if training and probability > 0.0 and x.device.type == "cpu":
         return _AddDropped.apply(base, x, probability)  # type: ignore[no-untyped-call, no-any-return]
     return base + dropout(x, probability, training)
+
+
+def kept(like: Tensor, probability: float) -> Tensor | None:
+    """What dropout multiplies values of the shape of ``like`` with: 0, or the scale; None where it keeps all."""
+    if probability == 0.0:
+        return None
+    if like.device.type != "cpu":
+        return F.dropout(torch.ones_like(like), probability)
+    keep, scale = keep_mask(like.shape, probability, like.dtype)
+    return keep.mul_(scale)

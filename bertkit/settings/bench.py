@@ -11,7 +11,7 @@ from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
 from bertkit.fields import Settings
 from bertkit.settings.parts import TokenizerSettings
-from bertkit.training.device import DeviceSettings
+from bertkit.training.device import TrainingDeviceSettings
 from bertkit.training.precision import Asked
 
 Other = Literal["transformers"]
@@ -35,7 +35,7 @@ class BenchPretrainSettings(Settings):
     seed: int = Field(42, ge=0, lt=2**63, description="The seed of everything that is drawn.")
     examples: ExampleSettings = Field(default_factory=ExampleSettings)
     masking: MaskingSettings = Field(default_factory=MaskingSettings)
-    device: DeviceSettings = Field(default_factory=DeviceSettings)
+    device: TrainingDeviceSettings = Field(default_factory=TrainingDeviceSettings)
 
     def contradictions(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Pairs of settings that cannot both be right."""

@@ -30,7 +30,7 @@ from bertkit.settings.parts import (
 from bertkit.settings.tools import Output, QuickstartSettings, TokenizerTrainSettings
 from bertkit.tasks.kinds import KindSettings
 from bertkit.tasks.registry import kind_of, task_named
-from bertkit.training.device import DeviceSettings
+from bertkit.training.device import DeviceSettings, TrainingDeviceSettings
 from bertkit.training.optimizer import OptimizerSettings
 from bertkit.training.schedule import ScheduleSettings
 
@@ -58,7 +58,7 @@ class Training(Output):
 
     optimizer: OptimizerSettings = Field(default_factory=OptimizerSettings)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings)
-    device: DeviceSettings = Field(default_factory=DeviceSettings)
+    device: TrainingDeviceSettings = Field(default_factory=TrainingDeviceSettings)
     batch: TrainingBatchSettings = Field(default_factory=TrainingBatchSettings)
     budget: BudgetSettings = Field(default_factory=BudgetSettings)
     run: RunSettings = Field(default_factory=RunSettings)

@@ -20,6 +20,7 @@ from pydantic import Field
 from bertkit.errors import MissingError, SettingsError, UsageError, nearest
 from bertkit.fields import Settings
 from bertkit.notices import say
+from bertkit.training import compiling
 from bertkit.training import precision as numbers
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.threads import allowed_cores, threads_to_use
@@ -47,6 +48,12 @@ class DeviceSettings(Settings):
     precision: numbers.Asked = Field("auto", description="auto, fp32, bf16 or fp16; auto is bf16 where the hardware has it.")
     device: Literal["auto", "cpu"] = Field("auto", description="auto takes a GPU where there is one.")
     threads: int | None = Field(None, ge=1, description="CPU threads of each process; unset: cores divided by processes.")
+
+
+class TrainingDeviceSettings(DeviceSettings):
+    """The same for a training."""
+
+    compile: compiling.Asked = Field("auto", description="auto, on or off: compile parts of each layer; auto is off so far.")
 
 
 def make_accelerator(

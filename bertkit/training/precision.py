@@ -74,8 +74,14 @@ def resolve(asked: Asked, device: torch.device) -> Became:
 
 
 def set_products(asked: Asked, device: torch.device) -> None:
-    """fp32 is fp32 throughout; ``auto`` may multiply float32 matrices in TF32 on CUDA from Ampere on, and says so."""
-    fast = asked == "auto" and device.type == "cuda" and native_bf16(device)
-    torch.set_float32_matmul_precision("high" if fast else "highest")
+    """How matrices that are float32 are multiplied: where fp32 is asked for in float32, whatever the hardware has.
+
+    ``auto`` says what it takes instead: TF32 on CUDA from Ampere on; bfloat16 (torch's ``medium``) on CPUs that multiply in
+    it themselves.
+    """
+    fast = asked == "auto" and native_bf16(device)
+    left = {"cuda": ("high", "in TF32"), "cpu": ("medium", "in bf16 too")}
+    level, words = left[device.type] if fast else ("highest", "")
+    torch.set_float32_matmul_precision(level)
     if fast:
-        say("precision", "Precision auto: products in bf16, those left in float32 in TF32 (--precision fp32 turns both off).")
+        say("precision", f"Precision auto: products in bf16, those left in float32 {words} (--precision fp32 turns both off).")
