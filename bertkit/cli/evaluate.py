@@ -89,8 +89,8 @@ def evaluate(
     mlm and blimp score a model as it was pretrained. `bertkit eval mlm --corpus FILE`: loss, perplexity and accuracy of masked
     words, and of pairs where the model has that head, in the shares of a pretraining. Words are masked whole and by the
     text alone, the same for every vocabulary, so nats per word and per character compare two of them; what pretrain says of
-    its validation is near, and lower where it masks pieces (its default), whose words are easier to guess from their other
-    pieces. `bertkit eval blimp --data FOLDER`: which of two sentences is likelier, each token masked in turn.
+    its validation is near, and lower where it masks pieces (its default) and the model has learned to guess a word from its
+    other pieces. `bertkit eval blimp --data FOLDER`: which of two sentences is likelier, each token masked in turn.
 
     --not-worse-than draws the examples again and again, for both models alike (a paired bootstrap of the task's first
     figure), and takes the 95 % interval of the difference: all of it at 0 or above: pass; all below 0, with six examples at
