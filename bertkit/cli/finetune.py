@@ -25,16 +25,17 @@ def finetune(
     cased: flags.Cased = None,
     max_length: flags.MaxLength = None,
     stride: flags.Stride = None,
-    learning_rate: flags.LearningRate = None,
+    learning_rate: flags.LearningRates = None,
     warmup: flags.Warmup = None,
-    batch_size: flags.BatchSize = None,
+    batch_size: flags.BatchSizes = None,
     micro_tokens: flags.MicroTokens = None,
-    epochs: flags.Epochs = None,
+    epochs: flags.EpochCounts = None,
     steps: flags.Steps = None,
     max_minutes: flags.MaxMinutes = None,
     precision: flags.Precision = None,
     compile_: flags.Compile = None,
     seed: flags.Seed = None,
+    seeds: flags.Seeds = None,
     workers: flags.Workers = None,
     log_every: flags.LogEvery = None,
     eval_every: flags.EvalEvery = None,
@@ -53,8 +54,9 @@ def finetune(
     """Train a BERT for a task, and score it.
 
     `bertkit finetune mnli` alone works: model and data come from the hub, the result goes to runs/mnli.
+    `--seeds 1,2,3`, and a comma list in --lr, --epochs or --batch-size, train every combination and keep the best.
     """
-    given = flags.given(*rows(DATA | TRAINING, locals()))
+    given = flags.swept(flags.given(*rows(DATA | TRAINING, locals())), seeds)
     from bertkit.settings.commands import finetune_settings
 
     settings = settings_of("finetune", finetune_settings, task, given, set_ or (), recipe)

@@ -137,6 +137,26 @@ KeepBest = Annotated[
 ReportTo = Annotated[list[str] | None, flag("--report-to", help="tensorboard or wandb.", panel=_KEEPING, metavar="NAME")]
 
 
+# Several of these are a sweep (finetune); :func:`swept` reads them
+LearningRates = Annotated[
+    str | None, flag("--learning-rate", "--lr", help="Peak learning rate; several: a grid.", panel=_TRAINING, metavar="X[,X…]")
+]
+EpochCounts = Annotated[
+    str | None,
+    flag("--num-train-epochs", "--epochs", help="Passes over the data; several: a grid.", panel=_TRAINING, metavar="X[,X…]"),
+]
+BatchSizes = Annotated[
+    str | None,
+    flag(
+        "--batch-size",
+        help="Sequences per optimizer step over all processes; several: a grid.",
+        panel=_TRAINING,
+        metavar="N[,N…]",
+    ),
+]
+Seeds = Annotated[str | None, flag("--seeds", help="A run for each seed; mean and deviation.", panel=_TRAINING, metavar="N,N…")]
+
+
 def given(*values: tuple[str, str, Any]) -> dict[str, Entry]:
     """The settings of the flags that were given, of ``(dotted key, flag, value)``.
 
@@ -150,4 +170,24 @@ def given(*values: tuple[str, str, Any]) -> dict[str, Entry]:
             continue
         mixed = isinstance(value, str) and key.endswith(("_every", ".warmup"))  # "a number or …" arrives as text
         found[key] = Entry(scalar(value) if mixed else value, name.partition("/")[0])
+    return found
+
+
+def swept(given: dict[str, Entry], seeds: str | None) -> dict[str, Entry]:
+    """``given`` with ``--lr``, ``--epochs`` and ``--batch-size`` read: one value is a setting, several a sweep's list."""
+    from bertkit.settings.reading import Entry, scalar
+    from bertkit.settings.sweep import AXES
+
+    found = dict(given)
+    for axis in AXES:
+        entry = Entry(seeds, "--seeds") if axis.word == "seed" else found.get(axis.key)
+        if entry is None or not isinstance(entry.value, str):
+            continue
+        if axis.word != "seed":
+            del found[axis.key]
+        values = [scalar(word.strip()) for word in entry.value.split(",")]
+        if len(values) == 1 and axis.word != "seed":
+            found[axis.key] = Entry(values[0], entry.where)
+        else:
+            found[f"sweep.{axis.field}"] = Entry(values, entry.where)
     return found

@@ -10,11 +10,11 @@ from bertkit.errors import MissingError, UsageError, nearest
 from bertkit.jobs.as_trained import data_as_trained, kind_as_trained
 from bertkit.jobs.console import Console
 from bertkit.jobs.evaluated import Evaluation, ScoredPart
-from bertkit.jobs.finetune import task_of
 from bertkit.jobs.folder import newest_run
 from bertkit.jobs.gates import Gates
 from bertkit.jobs.given import given_predictions
 from bertkit.jobs.lost import watching
+from bertkit.jobs.material import task_of
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer

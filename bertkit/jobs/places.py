@@ -76,7 +76,7 @@ def remove_made(path: Path, state: Mapping[str, Any]) -> None:
         if target.is_symlink() or target.is_file():
             target.unlink()
         elif target.is_dir():
-            _remove_folder(target)
+            clear(target)
     parents = {parent for name in names for parent in safe_join(path, name).parents if parent != path}
     for parent in sorted((p for p in parents if p.is_relative_to(path)), reverse=True):  # the deepest first
         if parent.is_dir() and not any(parent.iterdir()):
@@ -105,9 +105,29 @@ def remove_evals(path: Path) -> None:
         evals.rmdir()
 
 
-def _remove_folder(folder: Path) -> None:
+def clear(folder: Path) -> None:
+    """Removes the checkpoints in a folder, and what runs in it (the trials of a sweep) made; then it, where it is empty."""
     for child in folder.iterdir():
-        if child.is_dir() and not child.is_symlink() and re.fullmatch(r"\.?checkpoint-[0-9]+.*", child.name):
+        if child.is_symlink() or not child.is_dir():
+            continue
+        if re.fullmatch(r"\.?checkpoint-[0-9]+.*", child.name):
             shutil.rmtree(child)
-    if not any(folder.iterdir()):
+        elif (state := _state_or_none(child)) is not None:
+            remove_made(child, state)
+            remove_evals(child)
+            if not any_inside(child):
+                child.rmdir()
+    if not any_inside(folder):
         folder.rmdir()
+
+
+def any_inside(folder: Path) -> bool:
+    """Is this a folder with anything in it?"""
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _state_or_none(folder: Path) -> dict[str, Any] | None:
+    try:
+        return read_state(folder)
+    except DataError:  # somebody's, or damaged: not ours to remove
+        return None

@@ -13,8 +13,8 @@ from bertkit.foreign_bytes import looks_like
 from bertkit.jobs.as_trained import data_as_trained
 from bertkit.jobs.console import Console
 from bertkit.jobs.evaluate import chosen_model, chosen_parts, predict_part, scorer_of
-from bertkit.jobs.finetune import task_of
 from bertkit.jobs.lost import watching
+from bertkit.jobs.material import task_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.start import Machine
 from bertkit.labelled.rows import Place, RowReport, TextRow

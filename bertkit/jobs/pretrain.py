@@ -14,7 +14,8 @@ from bertkit.corpus.chinese import segmenter_of
 from bertkit.corpus.holding import held
 from bertkit.errors import DataError
 from bertkit.jobs.console import Console
-from bertkit.jobs.finetune import already_finished, describe, finished, write_model
+from bertkit.jobs.ending import already_finished, leave, told
+from bertkit.jobs.finetuning import describe, write_model
 from bertkit.jobs.folder import RunFolder
 from bertkit.jobs.named_corpus import NamedCorpus
 from bertkit.jobs.outcome import Outcome
@@ -108,7 +109,7 @@ class _Pretraining:
             machine=self.machine,
             checkpoint=self.checkpoint,
         )
-        return finished(course.run(), self.folder, self.console, self.settings, self.machine)
+        return told(leave(course.run(), self.folder, self.settings, self.machine), self.folder, self.console)
 
     def _standing(self) -> tuple[int, int]:
         """The phase and the epoch in which the training starts or goes on."""

@@ -10,7 +10,8 @@ from bertkit.errors import FolderError
 from bertkit.jobs.console import Console
 from bertkit.jobs.evaluate import evaluate
 from bertkit.jobs.fill_mask import masks_of
-from bertkit.jobs.finetune import finetune, write_model
+from bertkit.jobs.finetune import finetune
+from bertkit.jobs.finetuning import write_model
 from bertkit.jobs.models import config_of, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.predict import predict

@@ -17,6 +17,8 @@ from bertkit.errors import BertkitError, FolderError, ResourceError, Stopped
 from bertkit.jobs.console import Console
 from bertkit.jobs.folder import RunFolder, claim
 from bertkit.jobs.lost import watching
+from bertkit.jobs.places import any_inside
+from bertkit.jobs.signals import StopNow
 from bertkit.jobs.tentative import tentative
 from bertkit.notices import say
 from bertkit.settings.commands import Training
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 CHECKPOINTS = "checkpoints"  # a run that has made this folder has begun: it is never taken back
+TRIALS = "trials"  # nor is a sweep with a run in here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +158,15 @@ def check_inputs(folder: RunFolder, sizes: Mapping[str, int]) -> None:
 def claimed(
     settings: Training, console: Console, peers: Peers, *, command: str, name: str, facts: Mapping[str, Any] | None = None
 ) -> Iterator[RunFolder]:
+    """The run folder as :func:`held` gives it, for a whole command: its other processes are watched meanwhile."""
+    with held(settings, console, peers, command=command, name=name, facts=facts) as folder, watching(peers, console):
+        yield folder
+
+
+@contextmanager
+def held(
+    settings: Training, console: Console, peers: Peers, *, command: str, name: str, facts: Mapping[str, Any] | None = None
+) -> Iterator[RunFolder]:
     """The run folder, claimed and locked by the first process; the others hold the same paths and write nothing.
 
     A run that fails or is stopped before its first step leaves nothing behind, so that it does not block the next try.
@@ -189,9 +201,9 @@ def claimed(
         return taken[0] if taken else RunFolder(where, situation, state, None)
 
     def begun(folder: RunFolder) -> bool:
-        return not peers.main or CHECKPOINTS in folder.state.get("made", [])
+        return not peers.main or CHECKPOINTS in folder.state.get("made", []) or any_inside(folder.path / TRIALS)
 
-    with tentative(path, take, begun) as folder, _failing(folder), watching(peers, console):
+    with tentative(path, take, begun) as folder, _failing(folder):
         yield folder
 
 
@@ -202,7 +214,7 @@ def _failing(folder: RunFolder) -> Iterator[None]:
         yield
     except BaseException as error:
         if folder.writes and folder.state.get("state") == "running":
-            stopped = isinstance(error, Stopped | KeyboardInterrupt)
+            stopped = isinstance(error, Stopped | StopNow | KeyboardInterrupt)
             facts = {"kind": getattr(error, "kind", "bug"), "message": str(getattr(error, "message", error))}
             with contextlib.suppress(OSError):  # what went wrong before is what is told
                 folder.finish("stopped" if stopped else "failed", error=None if stopped else facts)

@@ -67,12 +67,16 @@ def resuming(folder: RunFolder, machine: Machine) -> Checkpoint | None:
 
 
 def check_identity(checkpoint: Checkpoint, identity: Mapping[str, str], folder: Path) -> None:
-    """Refuses to go on with other data than the run began with.
+    """Refuses to go on with other data than the run began with; see :func:`same_identity`."""
+    same_identity(checkpoint.extra.get("identity", {}), identity, folder)
+
+
+def same_identity(before: Mapping[str, str], identity: Mapping[str, str], folder: Path) -> None:
+    """Refuses fingerprints that are not what they were ``before``.
 
     Raises:
         FolderError: Something is not what it was; each is named (exit 2).
     """
-    before = checkpoint.extra.get("identity", {})
     changed = [what for what, fingerprint in identity.items() if before.get(what) not in (None, fingerprint)]
     if changed:
         raise FolderError(

@@ -27,6 +27,8 @@ from bertkit.settings.parts import (
     TokenizerSettings,
     TrainingBatchSettings,
 )
+from bertkit.settings.sweep import SweepSettings
+from bertkit.settings.sweep import contradictions as of_sweep
 from bertkit.settings.tools import Output, QuickstartSettings, TokenizerTrainSettings
 from bertkit.tasks.kinds import KindSettings
 from bertkit.tasks.registry import kind_of, task_named
@@ -134,11 +136,13 @@ class FinetuneSettings(Training):
     data: DataSettings = Field(default_factory=DataSettings)
     kind: KindSettings = Field(default_factory=KindSettings)
     run: FinetuneRun = Field(default_factory=FinetuneRun)
+    sweep: SweepSettings = Field(default_factory=SweepSettings)
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Pairs of settings that cannot both be right."""
         yield from super().contradictions()
         yield from _data(self.data)
+        yield from of_sweep(self, task_defaults(self.task))
 
 
 class EvalSettings(Output):

@@ -1,0 +1,291 @@
+"""Fine-tunes one model on CoLA, MRPC, RTE and STS-B with bertkit and with transformers' Trainer, several seeds, with dropout.
+
+The two share the model, the rows and the hyper-parameters, and nothing else: bertkit is `bertkit finetune TASK --seeds 1,2,3`
+as people call it; transformers is what its run_glue.py does (AutoTokenizer, BertForSequenceClassification, Trainer,
+DataCollatorWithPadding), a process for each seed, scored by scikit-learn and scipy. Both draw their own heads, orders and
+dropout, so means over seeds are compared: bertkit's mean - theirs > -2.5 * sqrt((s1^2 + s2^2) / seeds). Both are timed from the
+start of their processes to the end, validation and saving included.
+
+Command:  python recipes/bench/glue_parity.py --model all-MiniLM-L6-v2 [--tasks cola,rte] [--seeds 1,2,3] [--limit 64]
+Hardware: two cores of a CPU, otherwise idle; about 3 GB of memory.
+Time:     about 2 h for all four tasks; what has its line in results.jsonl is not done again.
+Expected: every check "yes"; exit 7 where one fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.tasks.data import TaskPart, load_parts
+from bertkit.tasks.registry import task_named
+from bertkit.training.optimizer import OptimizerSettings
+
+SIDES = ("bertkit", "transformers")
+WARMUP, LENGTH, WITHIN = 0.1, 128, 2.5  # a share; tokens at most; standard errors
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One task: its folder below the data, how it is trained, and the figure that is compared."""
+
+    folder: str
+    epochs: int
+    batch: int
+    rate: float
+    figure: str
+    least: float | None  # what transformers must reach to have learned; None: the largest class and 5 points
+
+
+PLANS = {
+    "cola": Plan("CoLA", 3, 32, 1e-4, "matthews", 0.2),
+    "mrpc": Plan("MRPC", 3, 16, 1e-4, "accuracy", None),
+    "rte": Plan("RTE", 5, 16, 1e-4, "accuracy", None),
+    "stsb": Plan("STS-B", 3, 32, 1e-4, "pearson", 0.5),
+}
+
+
+def rows_of(task: str, given: argparse.Namespace) -> tuple[TaskPart, TaskPart]:
+    """Training and validation rows, the same for both sides."""
+    parts = load_parts(
+        task_named(task),
+        folder=str(given.data / PLANS[task].folder),
+        max_train_samples=given.limit,
+        max_eval_samples=given.limit,
+    )
+    return parts["train"], parts["validation"]
+
+
+def bertkit_side(task: str, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """One `bertkit finetune` for all seeds: a line a seed, each with its share of the time."""
+    plan, run = PLANS[task], given.output / task / "bertkit"
+    words = ["finetune", task, "--model", str(given.model), "--data", str(given.data / plan.folder), "--output", str(run)]
+    words += ["--seeds", given.seeds, "--epochs", str(plan.epochs), "--lr", str(plan.rate), "--batch-size", str(plan.batch)]
+    words += ["--warmup", str(WARMUP), "--max-length", str(LENGTH), "--precision", "fp32", "--keep-last"]
+    words += ["--eval-every", "1000000", "--overwrite", "--json"]  # validated once, at the end, as the other side
+    words += ["--max-train-samples", str(given.limit), "--max-eval-samples", str(given.limit)] if given.limit else []
+    said, seconds, cpu = timed([sys.executable, "-m", "bertkit", *words])
+    trials = json.loads(said)["sweep"]["trials"]
+    return [
+        {
+            "seed": trial["values"]["seed"],
+            "score": trial["figures"][plan.figure],
+            "tokens": trial["figures"]["tokens"] / plan.epochs,
+            "seconds": round(seconds / len(trials), 1),
+            "cpu_seconds": round(cpu / len(trials), 1),
+        }
+        for trial in trials
+    ]
+
+
+def transformers_side(task: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+    """One seed of the other side, in a process of its own."""
+    words = [
+        "--model",
+        str(given.model),
+        "--data",
+        str(given.data),
+        "--output",
+        str(given.output),
+        "--threads",
+        str(given.threads),
+    ]
+    words += ["--limit", str(given.limit)] if given.limit else []
+    said, seconds, cpu = timed([sys.executable, __file__, *words, "--tasks", task, "--trainer", str(seed)])
+    return {"seed": seed, **json.loads(said), "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
+
+
+def timed(argv: list[str]) -> tuple[str, float, float]:
+    """Runs a process; what it printed, its seconds by the clock and of all CPUs."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"{' '.join(argv)}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout, seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def trainer(task: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
+    """As transformers' examples/pytorch/text-classification/run_glue.py trains and evaluates."""
+    import numpy as np
+    import torch
+    from datasets import Dataset
+    from scipy.stats import pearsonr
+    from sklearn.metrics import matthews_corrcoef
+    from transformers import (
+        AutoConfig,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainingArguments,
+        set_seed,
+    )
+
+    torch.set_num_threads(given.threads)
+    plan, declared = PLANS[task], task_named(task)
+    train, validation = rows_of(task, given)
+    numbers = {name: number for number, name in enumerate(declared.labels)}
+    set_seed(seed)
+    config = AutoConfig.from_pretrained(given.model, num_labels=len(numbers) or 1)
+    if (config.hidden_dropout_prob, config.attention_probs_dropout_prob) != (0.1, 0.1):
+        sys.exit("The comparison is of dropout 0.1, and the model's config.json has another.")
+    tokenizer = AutoTokenizer.from_pretrained(given.model, use_fast=True)
+    model = AutoModelForSequenceClassification.from_pretrained(given.model, config=config, dtype=torch.float32)
+
+    def encoded(part: TaskPart) -> Dataset:
+        rows = [
+            {"a": row.text, "b": row.pair, "label": numbers[str(row.label)] if numbers else float(row.label)} for row in part.rows
+        ]
+        pair = rows[0]["b"] is not None
+
+        def tokenize(some: dict[str, list[Any]]) -> Any:
+            texts = (some["a"], some["b"]) if pair else (some["a"],)
+            return tokenizer(*texts, padding=False, max_length=LENGTH, truncation=True)
+
+        return Dataset.from_list(rows).map(tokenize, batched=True, remove_columns=["a", "b"])
+
+    with contextlib.redirect_stdout(sys.stderr):
+        training, held = encoded(train), encoded(validation)
+        defaults = OptimizerSettings()
+        folder = given.output / task / f"transformers-{seed}"
+        work = Trainer(
+            model=model,
+            args=TrainingArguments(
+                output_dir=str(folder),
+                seed=seed,
+                num_train_epochs=plan.epochs,
+                per_device_train_batch_size=plan.batch,
+                per_device_eval_batch_size=64,
+                learning_rate=plan.rate,
+                lr_scheduler_type="linear",
+                warmup_steps=math.ceil(WARMUP * plan.epochs * math.ceil(len(training) / plan.batch)),
+                adam_beta1=defaults.beta1,
+                adam_beta2=defaults.beta2,
+                adam_epsilon=defaults.epsilon,
+                weight_decay=defaults.weight_decay,
+                max_grad_norm=defaults.max_grad_norm,
+                save_strategy="no",
+                eval_strategy="no",
+                logging_steps=100,
+                disable_tqdm=True,
+                report_to="none",
+            ),
+            train_dataset=training,
+            data_collator=DataCollatorWithPadding(tokenizer),
+            processing_class=tokenizer,
+        )
+        work.train()
+        work.save_model(str(folder))
+        said = work.predict(held)
+    gold, logits = np.asarray(held["label"]), np.asarray(said.predictions)
+    if plan.figure == "pearson":
+        score = pearsonr(np.clip(logits.squeeze(-1), *declared.bounds), gold).statistic  # bertkit's answers stay within them, too
+    elif plan.figure == "matthews":
+        score = matthews_corrcoef(gold, logits.argmax(-1))
+    else:
+        score = (logits.argmax(-1) == gold).mean()
+    return {"score": float(score), "tokens": sum(map(len, training["input_ids"]))}
+
+
+def run_task(task: str, given: argparse.Namespace, results: Path) -> dict[str, list[dict[str, Any]]]:
+    """Both sides' lines, by side, each in the order of the seeds; those that are in the results file are not run again."""
+    settings = asdict(PLANS[task]) | {"limit": given.limit, "threads": given.threads, "model": given.model.name}
+    seeds = [int(seed) for seed in given.seeds.split(",")]
+
+    def known(side: str) -> dict[int, dict[str, Any]]:
+        lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
+        found = (json.loads(line) for line in lines)
+        mine = (line for line in found if (line["task"], line["side"], line["settings"]) == (task, side, settings))
+        return {line["seed"]: line for line in mine}
+
+    def keep(side: str, lines: list[dict[str, Any]]) -> None:
+        with results.open("a", encoding="utf-8") as file:
+            for line in lines:
+                file.write(json.dumps({"task": task, "side": side, **line, "settings": settings}, allow_nan=False) + "\n")
+
+    if not set(seeds) <= set(known("bertkit")):
+        say(f"{task}, bertkit, seeds {given.seeds}")
+        keep("bertkit", bertkit_side(task, given))
+    for seed in seeds:
+        if seed not in known("transformers"):
+            say(f"{task}, transformers, seed {seed}")
+            keep("transformers", [transformers_side(task, seed, given)])
+    return {side: [known(side)[seed] for seed in seeds] for side in SIDES}
+
+
+def least(task: str, given: argparse.Namespace) -> float:
+    """What shows that transformers' side has learned."""
+    fixed = PLANS[task].least
+    if fixed is not None:
+        return fixed
+    gold = Counter(str(row.label) for row in rows_of(task, given)[1].rows)
+    return max(gold.values()) / gold.total() + 0.05
+
+
+def judged(
+    task: str, sides: dict[str, list[dict[str, Any]]], given: argparse.Namespace
+) -> tuple[dict[str, Any], dict[str, bool]]:
+    """The figures of a task, and what must hold."""
+    scores = [[line["score"] for line in sides[side]] for side in SIDES]
+    means = [statistics.fmean(each) for each in scores]
+    deviations = [statistics.stdev(each) if len(each) > 1 else 0.0 for each in scores]
+    room = WITHIN * math.sqrt(sum(each**2 for each in deviations) / len(scores[0]))
+    seconds, cpu = ([sum(line[key] for line in sides[side]) for side in SIDES] for key in ("seconds", "cpu_seconds"))
+    reach = least(task, given)
+    checks = {
+        "not worse": means[0] - means[1] > -room or means[0] == means[1],
+        "less time": seconds[0] < seconds[1],
+        "learned": means[1] >= reach,
+        "same tokens": {line["tokens"] for line in sides["bertkit"]} == {line["tokens"] for line in sides["transformers"]},
+    }
+    figures = {"means": means, "std": deviations, "room": room, "least": reach, "seconds": seconds, "cpu_seconds": cpu}
+    return figures, checks
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, required=True, help="a BERT folder with dropout 0.1")
+    parser.add_argument("--data", type=Path, help="the folder with CoLA/, MRPC/, …; default: $BERTKIT_DATA/data/glue")
+    parser.add_argument("--tasks", default=",".join(PLANS))
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--output", type=Path, default=Path("runs/glue-parity"))
+    parser.add_argument("--limit", type=int, help="rows of training and of validation at most, for a trial")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--trainer", type=int, metavar="SEED", help="only transformers' side of one task and seed: one JSON line")
+    given = parser.parse_args()
+    tasks = given.tasks.split(",")
+    if unknown := set(tasks) - set(PLANS):
+        parser.error(f"--tasks: {', '.join(sorted(unknown))}; there are {', '.join(PLANS)}")
+    given.data = given.data or Path(os.environ.get("BERTKIT_DATA", ".")) / "data" / "glue"
+    os.environ |= {"OMP_NUM_THREADS": str(given.threads), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    if given.trainer is not None:
+        print(json.dumps(trainer(tasks[0], given.trainer, given)))
+        return 0
+    given.output.mkdir(parents=True, exist_ok=True)
+    failed = False
+    for task in tasks:
+        figures, checks = judged(task, run_task(task, given, given.output / "results.jsonl"), given)
+        failed |= not all(checks.values())
+        print(json.dumps({"task": task, "figure": PLANS[task].figure, **figures, "checks": checks}), flush=True)
+    return 7 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
