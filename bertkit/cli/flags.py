@@ -139,11 +139,11 @@ ReportTo = Annotated[list[str] | None, flag("--report-to", help="tensorboard or 
 
 # Several of these are a sweep (finetune); :func:`swept` reads them
 LearningRates = Annotated[
-    str | None, flag("--learning-rate", "--lr", help="Peak learning rate; several: a grid.", panel=_TRAINING, metavar="X[,X…]")
+    str | None, flag("--learning-rate", "--lr", help="Peak learning rate; several: a grid.", panel=_TRAINING, metavar="X,X..")
 ]
 EpochCounts = Annotated[
     str | None,
-    flag("--num-train-epochs", "--epochs", help="Passes over the data; several: a grid.", panel=_TRAINING, metavar="X[,X…]"),
+    flag("--num-train-epochs", "--epochs", help="Passes over the data; several: a grid.", panel=_TRAINING, metavar="X,X.."),
 ]
 BatchSizes = Annotated[
     str | None,
@@ -151,10 +151,10 @@ BatchSizes = Annotated[
         "--batch-size",
         help="Sequences per optimizer step over all processes; several: a grid.",
         panel=_TRAINING,
-        metavar="N[,N…]",
+        metavar="N,N..",
     ),
 ]
-Seeds = Annotated[str | None, flag("--seeds", help="A run for each seed; mean and deviation.", panel=_TRAINING, metavar="N,N…")]
+Seeds = Annotated[str | None, flag("--seeds", help="A run for each seed; mean and deviation.", panel=_TRAINING, metavar="N,N..")]
 
 
 def given(*values: tuple[str, str, Any]) -> dict[str, Entry]:

@@ -21,6 +21,7 @@ from bertkit.settings.compare import fill, with_values
 from bertkit.tasks.defaults import training_defaults
 from bertkit.tasks.kinds import Labels, Scores
 from bertkit.tasks.models import TaskModel, load_model
+from bertkit.tasks.tuning import freeze, rate_scale
 
 
 class Finetuning:
@@ -100,6 +101,8 @@ class Finetuning:
             seed=self.settings.run.seed,
             save_memory=self.settings.batch.save_memory,
         )
+        if frozen := freeze(model, self.settings.tuning):
+            self.console.say(f"{frozen:,} weights of the body stay as they are.")
         return model
 
     def _scorer(self, model: TaskModel, labels: Labels) -> Scorer:
@@ -145,6 +148,8 @@ class Finetuning:
             identity=identity,
             smaller=f"bertkit finetune {self.task.name} --max-train-samples {max(32, steps * self._size() // 10)} …",
             validations=max(1, round(epochs)) if epochs is not None else 5,
+            patience=self.settings.run.patience,
+            rate_scale=rate_scale(model, self.settings.tuning),
             longest=max(example.length for example in rows.train.encoded.examples),
         )
 

@@ -102,7 +102,7 @@ def finetune(
         model: A run folder, a Hugging Face BERT folder or a hub name; None: BERT base from the hub.
         data: A folder with the task's own files or a hub data set; own files are ``settings={"data.train_file": …}``.
         output: As :func:`pretrain` has it, and so the rest.
-        settings: As above.
+        settings: As above; ``{"sweep.seeds": [1, 2, 3]}`` trains with each, and the outcome's ``extra["sweep"]`` has them all.
         recipe: As above.
         overwrite: As above.
         quiet: As above.

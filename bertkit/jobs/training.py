@@ -65,10 +65,10 @@ class Course:
         self.model = prepare(self.job.model, accelerator, peers)
         if self.machine.compile == "on":
             compile_layers(self.model)
-        self.optimizer = make_optimizer(self.model, settings.optimizer)
+        self.optimizer = make_optimizer(self.model, settings.optimizer, self.job.rate_scale)
         self.state = TrainState()
         self.health = Health(reference=self.job.reference)
-        self.validated = Validated(primary=self.job.primary, lower_is_better=self.job.lower_is_better)
+        self.validated = Validated(primary=self.job.primary, lower_is_better=self.job.lower_is_better, patience=self.job.patience)
         self.source = PhasedSource(self.job.sources)
         run = str(self.folder.state.get("run") or peers.share(uuid.uuid4().hex))
         if self.checkpoint is not None:
@@ -241,7 +241,7 @@ class Course:
             max_grad_norm=self.settings.optimizer.max_grad_norm,
             signal=lambda: self.console.stop.number,
         )
-        while True:
+        while not self.validated.enough:
             self._steps(loop, update)
             if not loop.passed:
                 return
@@ -263,6 +263,12 @@ class Course:
                     continue
                 self._after(report)
                 if self.state.signal:
+                    return
+                if self.validated.enough:
+                    self.console.say(
+                        f"No better {self.job.primary} in {self.validated.waited} validations: the training ends at step "
+                        f"{self.state.step:,}."
+                    )
                     return
         finally:
             feed.close()

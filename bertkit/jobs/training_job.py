@@ -36,6 +36,8 @@ class TrainingJob:
         validations: How often to validate over the whole run where nothing is said.
         phases: Lengths and shares of the phases; none: there is one.
         longest: Tokens of the longest sequence, for the forecast of memory.
+        patience: So many validations in a row without a better one end the training; None: none do.
+        rate_scale: Each parameter's share of the rate by its name; None: all have the whole.
         word_targets: Share of the tokens that are scored over the whole vocabulary, for the same.
     """
 
@@ -52,6 +54,8 @@ class TrainingJob:
     validations: int = 5
     phases: Sequence[Phase] = ()
     longest: int = 512
+    patience: int | None = None
+    rate_scale: Callable[[str], float] | None = None
     word_targets: float = 0.0
 
 

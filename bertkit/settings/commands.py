@@ -32,6 +32,7 @@ from bertkit.settings.sweep import contradictions as of_sweep
 from bertkit.settings.tools import Output, QuickstartSettings, TokenizerTrainSettings
 from bertkit.tasks.kinds import KindSettings
 from bertkit.tasks.registry import kind_of, task_named
+from bertkit.tasks.tuning import TuningSettings
 from bertkit.training.device import DeviceSettings, TrainingDeviceSettings
 from bertkit.training.optimizer import OptimizerSettings
 from bertkit.training.schedule import ScheduleSettings
@@ -124,6 +125,9 @@ class FinetuneRun(RunSettings):
     """Fine-tuning keeps its best model unless told otherwise."""
 
     keep_best: bool = Field(default=True, description="The run folder ends with the model of the best validation, not the last.")
+    patience: int | None = Field(
+        None, ge=1, description="The training ends after so many validations in a row without a better primary figure."
+    )
 
 
 class FinetuneSettings(Training):
@@ -136,6 +140,7 @@ class FinetuneSettings(Training):
     data: DataSettings = Field(default_factory=DataSettings)
     kind: KindSettings = Field(default_factory=KindSettings)
     run: FinetuneRun = Field(default_factory=FinetuneRun)
+    tuning: TuningSettings = Field(default_factory=TuningSettings)
     sweep: SweepSettings = Field(default_factory=SweepSettings)
 
     def contradictions(self) -> Iterator[Contradiction]:

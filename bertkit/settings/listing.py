@@ -51,6 +51,8 @@ def _takes(annotation: Any) -> str:
         return "|".join(map(str, get_args(annotation)))
     if hasattr(annotation, "__metadata__"):  # Annotated[what it takes, how it is checked]
         return _takes(annotation.__origin__)
+    if get_origin(annotation) is dict:
+        return "{name: number}"
     inner = [part for part in get_args(annotation) if part not in (type(None), Ellipsis)]
     if get_origin(annotation) is tuple:
         return f"list of {_takes(inner[0])}"

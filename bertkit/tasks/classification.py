@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from bertkit.errors import DataError
 from bertkit.labelled.columns import Columns
@@ -22,6 +23,7 @@ from bertkit.labelled.tables import columns_of, read_table, rows_from_records
 from bertkit.metrics.bootstrap import Resampled
 from bertkit.notices import say
 from bertkit.tasks import clue_files, glue_files
+from bertkit.tasks.class_weights import weighted
 from bertkit.tasks.detail import Detail
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores
 from bertkit.tasks.label_detail import label_detail
@@ -40,6 +42,29 @@ _POSITIVE = ("1", "true", "yes", "positive", "pos", "acceptable", "entailment")
 
 class ClassificationSettings(KindSettings):
     """Settings of ``classification``."""
+
+    windows: Literal["none", "mean", "max"] = Field(
+        "none",
+        description="What becomes of texts longer than max_length: none cuts them; mean or max: windows that overlap, whose "
+        "outputs are averaged, or the highest of each label taken.",
+    )
+    stride: int | None = Field(
+        None, ge=0, description="With windows: tokens that neighbouring ones share; unset: a quarter of their room."
+    )
+    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(ge=0)]] | None = Field(
+        None, description="What labels count in the loss: balanced (rare ones more), or weights by name, {a: 1, b: 2.5}."
+    )
+
+    @model_validator(mode="after")
+    def _strides_are_of_windows(self) -> Self:
+        if self.stride is not None and self.windows == "none":
+            raise ValueError("kind.stride is the overlap of windows, and there are none: give kind.windows=mean (or max), too")
+        if self.stride is not None and self.stride >= self.max_length - 2:
+            raise ValueError(
+                f"kind.stride {self.stride} would leave windows no way forward: of max_length {self.max_length} a text has "
+                f"{self.max_length - 2} tokens"
+            )
+        return self
 
 
 class Classification:
@@ -102,15 +127,24 @@ class Classification:
         rows: Sequence[TextRow],
         wordpiece: WordPiece,
         labels: Labels,
-        settings: KindSettings,
+        settings: ClassificationSettings,
         *,
         segments: int = 2,
         for_training: bool = False,
     ) -> Encoded:
-        """One sequence a row: see :func:`bertkit.tasks.text_examples.encode_texts`."""
+        """One sequence a row, or several windows: see :func:`bertkit.tasks.text_examples.encode_texts`."""
         encoded = encode_texts(
-            rows, wordpiece, labels, max_length=settings.max_length, segments=segments, for_training=for_training
+            rows,
+            wordpiece,
+            labels,
+            max_length=settings.max_length,
+            segments=segments,
+            for_training=for_training,
+            windowed=settings.windows != "none",
+            overlap=settings.stride,
         )
+        if for_training and settings.class_weights is not None:
+            return Encoded(weighted(encoded.examples, labels, settings.class_weights), encoded.coverage)
         if not for_training:
             tell_reach(encoded, rows, labels)
         return encoded
@@ -125,16 +159,19 @@ class Classification:
         examples: Sequence[TextExample],
         rows: Sequence[TextRow],
         labels: Labels,
-        settings: KindSettings,
+        settings: ClassificationSettings,
     ) -> list[Prediction]:
-        """One prediction a row from ``[K]`` logits: the likeliest name, the names above a half, or the number itself.
+        """One prediction a row from ``[K]`` logits, pooled over its windows: the likeliest name, the names above a half, or the
+        number itself.
 
         Raises:
             DataError: An output is not a number (exit 3), with the row.
         """
-        values: list[np.ndarray | None] = [None] * len(rows)
+        found: list[list[np.ndarray]] = [[] for _ in rows]
         for output, example in zip(outputs, examples, strict=True):
-            values[example.row] = np.asarray(output, dtype=np.float64)
+            found[example.row].append(np.asarray(output, dtype=np.float64))
+        pooled = np.max if settings.windows == "max" else np.mean
+        values = [pooled(each, axis=0) if each else None for each in found]
         return [_prediction(row, value, labels) for row, value in zip(rows, values, strict=True)]
 
     def score(

@@ -164,7 +164,7 @@ class Pretraining(MaskedLM):
 
 
 class Classification(Head):
-    """One label a text, several, or a number. Batch: ``labels``.
+    """One label a text, several, or a number. Batch: ``labels``, and ``weights`` ``[S]`` of one label a text, or None.
 
     ``problem`` says which: ``single_label_classification`` (labels ``[S]`` int64), ``multi_label_classification``
     (``[S, K]`` fp32 of 0 and 1), ``regression`` (``[S]`` or ``[S, K]`` fp32; mean squared error).
@@ -186,7 +186,7 @@ class Classification(Head):
         """``classification``; a count of texts for one label, of texts × K otherwise, as the means of transformers are taken."""
         logits, labels = wide(self.outputs(hidden)), batch.labels
         if self.problem == "single_label_classification":
-            return {"classification": cross_entropy(logits, labels)}
+            return {"classification": cross_entropy(logits, labels, batch.weights)}
         if self.problem == "regression":
             total = F.mse_loss(logits.view(labels.shape), labels.to(logits.dtype), reduction="sum")
             return {"classification": LossPart(total, labels.numel())}

@@ -23,9 +23,11 @@ def wide(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-def cross_entropy(logits: Tensor, labels: Tensor) -> LossPart:
-    """Sum of cross-entropies of ``[N, K]`` logits against ``[N]`` labels, and how many are right."""
-    total = F.cross_entropy(wide(logits), labels, reduction="sum")
+def cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> LossPart:
+    """Sum of cross-entropies of ``[N, K]`` logits against ``[N]`` labels, each times its weight ``[N]``; how many are right."""
+    total = F.cross_entropy(wide(logits), labels, reduction="sum" if weights is None else "none")
+    if weights is not None:
+        total = (total * weights).sum()
     return LossPart(total, labels.shape[0], (logits.detach().argmax(-1) == labels).sum())
 
 

@@ -1,4 +1,5 @@
-"""Texts and pairs as sequences: ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, cut to the length, longest text first.
+"""Texts and pairs as sequences: ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]``, cut to the length, longest text first, or
+laid in windows that overlap.
 
 Shapes: n tokens of one example, S sequences, T tokens of a batch, K labels.
 """
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bertkit.batches.windows import windows
 from bertkit.errors import DataError, SettingsError
 from bertkit.labelled.rows import TextRow
 from bertkit.notices import say
@@ -27,9 +29,15 @@ Target = int | float | np.ndarray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextExample(Example):
-    """A text or a pair. ``label`` is an output's number, a regression's value, ``[K]`` float32 of 0 and 1, or None."""
+    """A text or a pair, or a window of one.
+
+    Attributes:
+        label: An output's number, a regression's value, ``[K]`` float32 of 0 and 1, or None.
+        weight: What its loss counts.
+    """
 
     label: Target | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +47,12 @@ class ClassificationBatch:
     Attributes:
         packed: S sequences.
         labels: ``[S]`` int64 (one label), ``[S]`` float32 (regression) or ``[S, K]`` float32 (several); None without gold.
+        weights: ``[S]`` float32, what each sequence's loss counts; None: all the same.
     """
 
     packed: PackedSequences
     labels: Tensor | None
+    weights: Tensor | None = None
 
     @property
     def tokens(self) -> int:
@@ -56,7 +66,8 @@ class ClassificationBatch:
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> ClassificationBatch:
         """The same batch on ``device``."""
         labels = None if self.labels is None else self.labels.to(device, non_blocking=non_blocking)
-        return ClassificationBatch(packed=self.packed.to(device, non_blocking=non_blocking), labels=labels)
+        weights = None if self.weights is None else self.weights.to(device, non_blocking=non_blocking)
+        return ClassificationBatch(packed=self.packed.to(device, non_blocking=non_blocking), labels=labels, weights=weights)
 
 
 def shares_of(first: int, second: int, room: int) -> tuple[int, int]:
@@ -75,13 +86,33 @@ def shares_of(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def encode_texts(
-    rows: Sequence[TextRow], wordpiece: WordPiece, labels: Labels, *, max_length: int, segments: int, for_training: bool
+    rows: Sequence[TextRow],
+    wordpiece: WordPiece,
+    labels: Labels,
+    *,
+    max_length: int,
+    segments: int,
+    for_training: bool,
+    windowed: bool = False,
+    overlap: int | None = None,
 ) -> Encoded:
-    """One example a row, in order. With ``segments`` 1 all tokens are of segment 0, which is said once for pairs.
+    """The rows' examples, in order: one a row or, ``windowed``, one a window. With ``segments`` 1 all tokens are of segment 0,
+    which is said once for pairs.
+
+    Args:
+        rows: Texts and pairs.
+        wordpiece: The tokenizer.
+        labels: By the head's outputs.
+        max_length: Tokens of a sequence at most.
+        segments: The model's segment types.
+        for_training: Every row must have a label.
+        windowed: What is longer is laid in windows with the row's label each, instead of being cut.
+        overlap: Tokens that neighbouring windows share; None: a quarter of their room.
 
     Raises:
         DataError: A label that the head does not have or, in training, none at all (exit 3), with the row's place.
         SettingsError: ``max_length`` has no room for a token of each text (exit 2).
+        UsageError: The overlap leaves windows no way forward (exit 2).
     """
     pairs = any(row.pair is not None for row in rows)
     if max_length < 3 + 2 * pairs:
@@ -90,14 +121,27 @@ def encode_texts(
         say("one-segment", "The model has one segment (type_vocab_size 1): both texts of a pair are of segment 0.")
     first = wordpiece.encode([row.text for row in rows])
     second = wordpiece.encode([row.pair or "" for row in rows]) if pairs else [None] * len(rows)
-    coverage = Coverage(rows=len(rows), examples=len(rows))
+    coverage, long = Coverage(rows=len(rows)), 0
     examples = []
     for number, (row, a, b) in enumerate(zip(rows, first, second, strict=True)):
-        ids, types, lost = _lay_out(a, None if row.pair is None else b, wordpiece, max_length, segments)
+        b = None if row.pair is None else b
+        room = max_length - (2 if b is None else 3)
+        cuts = _windows(len(a), None if b is None else len(b), room, overlap) if windowed else _cut(a, b, room)
+        lost = len(a) + (0 if b is None else len(b)) - _covered(cuts)
         coverage.cut_rows += lost > 0
         coverage.cut_tokens += lost
         coverage.emptied += _emptied(row.text, a) or (row.pair is not None and _emptied(row.pair, b))
-        examples.append(TextExample(row=number, ids=ids, types=types, label=_target(row, labels, for_training)))
+        long += len(cuts) > 1
+        label = _target(row, labels, for_training)
+        for of_first, of_second in cuts:
+            ids, types = _lay_out(a[of_first], None if b is None else b[of_second], wordpiece, segments)
+            examples.append(TextExample(row=number, ids=ids, types=types, label=label))
+    coverage.examples = len(examples)
+    if long:
+        coverage.notes.append(
+            f"{long} of {len(rows)} texts are longer than {max_length} tokens: they are read in windows, "
+            f"{len(examples):,} sequences in all, and each text is answered once."
+        )
     return Encoded(examples, coverage)
 
 
@@ -106,20 +150,44 @@ def _emptied(text: str, ids: np.ndarray | None) -> bool:
     return bool(text.strip()) and (ids is None or not len(ids))
 
 
-def _lay_out(
-    first: np.ndarray, second: np.ndarray | None, wordpiece: WordPiece, max_length: int, segments: int
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Ids and segments ``[n]`` int32, and the count of tokens cut."""
+_Cut = tuple[slice, slice]
+"""The tokens of the first and of the second text that stand in one sequence."""
+
+
+def _cut(first: np.ndarray, second: np.ndarray | None, room: int) -> list[_Cut]:
+    """One sequence of what fits."""
+    a, b = (min(len(first), room), 0) if second is None else shares_of(len(first), len(second), room)
+    return [(slice(0, a), slice(0, b))]
+
+
+def _windows(first: int, second: int | None, room: int, overlap: int | None) -> list[_Cut]:
+    """Windows over the longer text, the shorter one whole in each of them (up to half of the room)."""
+    if first + (second or 0) <= room:
+        return [(slice(0, first), slice(0, second or 0))]
+    short = 0 if second is None else min(first, second, room // 2)
+    left = room - short
+    cuts = windows(max(first, second or 0), left, left // 4 if overlap is None else overlap)
+    longer = [slice(start, start + size) for start, size in cuts]
+    same = slice(0, short)
+    return [(each, same) for each in longer] if first >= (second or 0) else [(same, each) for each in longer]
+
+
+def _covered(cuts: Sequence[_Cut]) -> int:
+    """Tokens that stand in a sequence at least."""
+    return sum(max(each[text].stop for each in cuts) for text in (0, 1))
+
+
+def _lay_out(first: np.ndarray, second: np.ndarray | None, wordpiece: WordPiece, segments: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and segments ``[n]`` int32."""
     start, end = np.array([wordpiece.cls_id], np.int32), np.array([wordpiece.sep_id], np.int32)
     if second is None:
-        ids = np.concatenate([start, first[: max_length - 2], end])
-        return ids, np.zeros(len(ids), np.int32), len(first) + 2 - len(ids)
-    a, b = shares_of(len(first), len(second), max_length - 3)
-    ids = np.concatenate([start, first[:a], end, second[:b], end])
+        ids = np.concatenate([start, first, end])
+        return ids, np.zeros(len(ids), np.int32)
+    ids = np.concatenate([start, first, end, second, end])
     types = np.zeros(len(ids), np.int32)
     if segments > 1:
-        types[a + 2 :] = 1
-    return ids, types, len(first) + len(second) + 3 - len(ids)
+        types[len(first) + 2 :] = 1
+    return ids, types
 
 
 def _target(row: TextRow, labels: Labels, for_training: bool) -> Target | None:
@@ -159,4 +227,7 @@ def collate_texts(examples: Sequence[TextExample]) -> ClassificationBatch:
     if all(label is not None for label in given):
         kind = torch.int64 if isinstance(given[0], int) else torch.float32
         labels = torch.from_numpy(np.stack([np.asarray(label) for label in given])).to(kind)
-    return ClassificationBatch(packed=pack(examples), labels=labels)
+    weights: Tensor | None = None
+    if any(example.weight != 1.0 for example in examples):
+        weights = torch.tensor([example.weight for example in examples], dtype=torch.float32)
+    return ClassificationBatch(packed=pack(examples), labels=labels, weights=weights)

@@ -27,6 +27,7 @@ def timeless(record: Any) -> Any:
     return [timeless(value) for value in record] if isinstance(record, list) else record
 
 
+@pytest.mark.slow
 def test_seeds_are_runs_of_their_own_and_the_best_is_kept(bertkit: Call, command: tuple[Any, ...], sst2: Path) -> None:
     flags = (*command, "--lr", "0.01", "--epochs", "2")
     done = bertkit(*flags, "--seeds", "1,2,3", "--output", "run")
@@ -57,6 +58,7 @@ def test_seeds_are_runs_of_their_own_and_the_best_is_kept(bertkit: Call, command
     assert "sweep.seeds: [1, 2, 3] before, [1, 2] now" in other.report["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_grid_with_seeds_prints_its_table_and_marks_who_did_not_learn(bertkit: Call, command: tuple[Any, ...]) -> None:
     flags = (*command, "--epochs", "6", "--lr", "1e-9,0.01", "--seeds", "1,2", "--output", "run")
     told = bertkit(*flags, plain=True)
@@ -79,6 +81,7 @@ def test_a_grid_with_seeds_prints_its_table_and_marks_who_did_not_learn(bertkit:
     assert "accuracy_mean" not in done.metrics
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_stopped_goes_on(bertkit: Call, command: tuple[Any, ...]) -> None:
     flags = (*command, "--steps", "5", "--lr", "0.01", "--seeds", "1,2", "--save-every", "1")
     whole = bertkit(*flags, "--output", "whole").report["sweep"]
