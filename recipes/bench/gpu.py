@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import importlib.metadata
+import importlib.util
 import io
 import json
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import time
+import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -30,11 +32,8 @@ from typing import Any
 
 import torch
 
-from bertkit.bench import kernels
-from bertkit.bench.curves import curve, mean_loss
-from bertkit.bench.machine import machine_facts, product_rate
-from bertkit.bench.made_text import made_text
-
+ROOT = Path(__file__).parents[2]
+SPARED = {"datasets", "evaluate"}  # which nothing here asks for
 PEAK = 989e12  # FLOP/s
 CLOSE = 2**-6  # of the largest reference value: how near bf16 and fp16 must be
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -55,6 +54,9 @@ class Here:
         self.text: list[str] = []
         if arguments.corpus:
             self.text = ["--corpus", str(arguments.corpus), "--tokenizer", str(arguments.tokenizer)]
+        self.tuned: list[str] = []
+        if arguments.model:
+            self.tuned = ["--model", str(arguments.model), "--data", str(arguments.data), "--task", arguments.task, "--no-memory"]
 
     def precisions(self) -> list[str]:
         """Those that are quick here."""
@@ -62,7 +64,7 @@ class Here:
 
     def bench(self, *more: str, work: str = "pretrain") -> dict[str, Any]:
         """What ``bertkit bench`` says of some work."""
-        few = ["--rounds", "1", "--seconds", "0.01", "--no-memory"] if self.dry else []
+        few = ["--rounds", "1", "--seconds", "0.01", "--no-memory"] if self.dry and work == "pretrain" else []
         return self.told("bench", work, *more, *few)
 
     def told(self, *argv: str) -> dict[str, Any]:
@@ -79,28 +81,38 @@ class Here:
 
 
 def environment(here: Here) -> Figures:
-    """What the machine is, and what its packages can do."""
-    versions = {}
-    for name in ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy", "datasets", "evaluate"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+    """What the machine is, which of bertkit's packages it has, and what torch can do; first, what is missing."""
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    names = [re.split(r"[^\w.-]", each, maxsplit=1)[0] for each in needed]
+    versions: dict[str, str | None] = {}
+    for name in names:
+        try:
             versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    missing = [name for name, version in versions.items() if version is None and name not in SPARED]
     gpus = [
         {"name": each.name, "memory_bytes": each.total_memory, "capability": f"{each.major}.{each.minor}"}
         for each in map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     ]
-    kernel = importlib.util.find_spec("torch.nn.attention.varlen") is not None
     yield {
-        "machine": machine_facts(here.device).as_dict(),
         "python": platform.python_version(),
         "packages": versions,
+        "missing": missing,
         "gpus": gpus,
         "cuda": torch.version.cuda,
-        "variable_length_attention": kernel,
+        "variable_length_attention": importlib.util.find_spec("torch.nn.attention.varlen") is not None,
+        "ok": not missing,
     }
+    from bertkit.bench.machine import machine_facts
+
+    yield {"machine": machine_facts(here.device).as_dict()}
 
 
 def product(here: Here) -> Figures:
     """The ceiling that is measured."""
+    from bertkit.bench.machine import product_rate
+
     for precision in here.precisions():
         rate = product_rate(here.device, precision)  # type: ignore[arg-type]
         yield {"precision": precision, "tflops": rate / 1e12, "share_of_peak": rate / PEAK}
@@ -108,6 +120,8 @@ def product(here: Here) -> Figures:
 
 def attention(here: Here) -> Figures:
     """The kernel that attends here beside the formula in fp64, and a row of nothing but padding beside others."""
+    from bertkit.bench import kernels
+
     for precision in here.precisions():
         limit = 1e-5 if precision == "fp32" else CLOSE
         found = kernels.attention_apart(here.device, TYPES[precision])
@@ -120,6 +134,7 @@ def _source(here: Here, micro_tokens: int) -> Any:
     from bertkit.batches.examples import ExampleSettings
     from bertkit.batches.masking import MaskingSettings
     from bertkit.batches.pretraining import PretrainingSource
+    from bertkit.bench.made_text import made_text
 
     store, words = made_text(20_000 if here.dry else 1_000_000)
     examples, batch = ExampleSettings(max_length=32 if here.dry else 128), 4 if here.dry else 128
@@ -130,6 +145,7 @@ def _trained(
     here: Here, precision: str, *, steps: int, micro_tokens: int = 8192, dropout: float = 0.1, **options: Any
 ) -> list[Any]:
     """The reports of a new model's first steps."""
+    from bertkit.bench.curves import curve
     from bertkit.bench.made_text import VOCABULARY
     from bertkit.jobs.start import Machine
     from bertkit.model.config import EncoderConfig
@@ -151,6 +167,8 @@ def curves(here: Here) -> Figures:
 
     With dropout, whose draws go by micro-batches; then without, which is the variable-length kernel's case, by the same spread.
     """
+    from bertkit.bench.curves import mean_loss
+
     steps = 3 if here.dry else 100
     means = []
     for micro_tokens in (8192, 4096, 2048):
@@ -281,17 +299,11 @@ def beside(here: Here) -> Figures:
 
 
 def tuning(here: Here) -> Figures:
-    """Fine-tuning and prediction, where ``bertkit bench`` measures them."""
-    from bertkit.cli.main import run
-
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
-        run(["bench", "--help"])
-    there = [work for work in ("finetune", "predict") if f" {work} " in said.getvalue()]
-    if here.dry or not there:
-        raise Skipped("a trial" if here.dry else "bertkit bench knows pretrain alone")
-    for work in there:
-        yield {"work": work, "bench": here.bench("--rounds", "2", "--seconds", "4", work=work)["bench"]}
+    """Fine-tuning from a run of the task, and prediction with it."""
+    if not here.tuned:
+        raise Skipped("no --model and --data were given")
+    yield {"work": "finetune", "bench": here.bench(*here.tuned, "--rounds", "2", "--seconds", "4", work="finetune")["bench"]}
+    yield {"work": "predict", "bench": here.bench(*here.tuned, "--rounds", "2", work="predict")["bench"]}
 
 
 def processes(here: Here) -> Figures:
@@ -342,10 +354,15 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("runs/gpu"))
     parser.add_argument("--corpus", type=Path, help="a text of at most 20 MB; without it one is made up")
     parser.add_argument("--tokenizer", type=Path)
+    parser.add_argument("--model", type=Path, help="a fine-tuned run, for the part `tuning`")
+    parser.add_argument("--data", type=Path, help="the data of its task")
+    parser.add_argument("--task", default="mnli", metavar="TASK")
     parser.add_argument("--dry", action="store_true", help="tiny sizes on the CPU: does everything run?")
     arguments = parser.parse_args()
     if bool(arguments.corpus) != bool(arguments.tokenizer):
         parser.error("--corpus and --tokenizer come together")
+    if bool(arguments.model) != bool(arguments.data):
+        parser.error("--model and --data come together")
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     arguments.output.mkdir(parents=True, exist_ok=True)
