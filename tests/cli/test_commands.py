@@ -55,7 +55,7 @@ def bertkit(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedPr
 
 def job_in_place(monkeypatch: pytest.MonkeyPatch, job: Any) -> None:
     """Puts a job of the test in the place of ``bertkit tasks``, whose function has no settings to make."""
-    monkeypatch.setattr("bertkit.cli.tasks._list", job)
+    monkeypatch.setattr("bertkit.cli.tasks._list", lambda console, task_file: job(console))
 
 
 def raising(error: BaseException) -> Any:
@@ -495,7 +495,7 @@ WAITING = """
         DEFER
         return Outcome()
 
-    bertkit.cli.tasks._list = job
+    bertkit.cli.tasks._list = lambda console, task_file: job(console)
     sys.exit(run(["tasks", "--json"]))
 """
 AT_ONCE = "time.sleep(60)"
