@@ -33,8 +33,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "rich": ("cli/", "jobs/"),
     "typer": ("cli/",),
     "transformers": ("bench/", "model/hf"),
-    "datasets": ("labelled/", "corpus/hub", "metrics/shells/"),  # evaluate's Features are datasets'
-    "evaluate": ("metrics/shells/",),
+    "datasets": ("labelled/", "corpus/hub", "metrics/shells/", "metrics/added"),  # evaluate's Features are datasets'
+    "evaluate": ("metrics/shells/", "metrics/added"),
 }
 NO_TORCH = ("corpus/", "labelled/", "cli/", "errors", "fields", "notices", "foreign_bytes", "randomness")
 # Function-level imports: in the command line, in the package's own __init__, and of these slow or optional modules anywhere.

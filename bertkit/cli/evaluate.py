@@ -62,6 +62,7 @@ def evaluate(
     pair_column: flags.PairColumn = None,
     label_column: flags.LabelColumn = None,
     part: flags.Part = None,
+    metric: flags.Metric = None,
     max_eval_samples: flags.MaxEvalSamples = None,
     strict: flags.Strict = None,
     cased: flags.Cased = None,

@@ -59,6 +59,10 @@ TestFile = Annotated[
 TextColumn = Annotated[str | None, flag("--text-column", help="The column of the text.", panel=_FILES, metavar="NAME")]
 PairColumn = Annotated[str | None, flag("--pair-column", help="The column of the second text.", panel=_FILES, metavar="NAME")]
 LabelColumn = Annotated[str | None, flag("--label-column", help="The column of the label.", panel=_FILES, metavar="NAME")]
+Metric = Annotated[
+    list[str] | None,
+    flag("--metric", help="Also a metric of evaluate's: a script of yours, or of the hub.", panel=_FILES, metavar="NAME|PATH"),
+]
 Part = Annotated[
     str | None, flag("--part", "--split", help="The part of the data (validation, test).", panel=_FILES, metavar="PART")
 ]

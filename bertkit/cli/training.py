@@ -46,6 +46,7 @@ DATA = {
     "stride": ("kind.stride", "--stride"),
     "part": ("part", "--part"),
     "predictions": ("predictions", "--predictions"),
+    "metric": ("metrics", "--metric"),
     "batch_size": ("batch.size", "--batch-size"),
     "micro_tokens": ("batch.micro_tokens", "--micro-tokens"),
     "precision": ("device.precision", "--precision"),

@@ -30,7 +30,20 @@ Update = Callable[..., None]
 _WIDE = 120  # columns from which a bar has room beside a note
 EVERY = 10.0  # seconds between two plain progress lines
 # Figures that are not shares: losses and counts are printed as they are, SQuAD's come as points already.
-_NOT_SHARES = ("loss", "perplexity", "nats", "seconds", "tokens", "count", "examples", "steps", "thresh", "unigram", "epoch")
+_NOT_SHARES = (
+    "loss",
+    "perplexity",
+    "nats",
+    "seconds",
+    "tokens",
+    "count",
+    "examples",
+    "steps",
+    "thresh",
+    "unigram",
+    "epoch",
+    "evaluate/",
+)
 
 
 def is_first_process() -> bool:

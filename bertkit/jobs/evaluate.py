@@ -20,6 +20,7 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.jobs.start import Machine
 from bertkit.jobs.verdicts import reported
+from bertkit.metrics.added import AddedMetric
 from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold
@@ -65,6 +66,7 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
     gates: list[Gates] = []
     if settings.gates.any:  # the first process keeps them: what they compare with is read before any work
         machine.peers.main_only(lambda: gates.append(Gates(settings.gates, task, kind, labels, parts)))
+    added = _added(settings, machine, console)
     scored = {}
     for name, part in parts.items():
         if scorer is None or model is None:
@@ -76,8 +78,17 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
                 console.say(f"{name}: nothing is out of reach, every text is read whole.")
             said = predicted_part(scorer, encoded, console)
             scored[name] = ScoredPart(part=part, predictions=said, coverage=encoded.encoded.coverage)
-    evaluation = Evaluation(settings=settings, task=task, kind=kind, labels=labels, model=model)
+    evaluation = Evaluation(settings=settings, task=task, kind=kind, labels=labels, model=model, added=added)
     return machine.peers.main_only(lambda: evaluation.finish(scored, gates[0] if gates else None, console))
+
+
+def _added(settings: EvalSettings, machine: Machine, console: Console) -> list[AddedMetric]:
+    """Metrics of evaluate's, which the first process keeps; one that cannot be had is refused before any work."""
+    found: list[AddedMetric] = []
+    if settings.metrics:
+        with console.progress("Loading metrics of evaluate's", None):
+            machine.peers.main_only(lambda: found.extend(map(AddedMetric, settings.metrics)))
+    return found
 
 
 def chosen_model(settings: Any) -> Path:

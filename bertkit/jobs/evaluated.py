@@ -5,7 +5,7 @@ In come parts with their predictions; out goes the outcome of the command.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from bertkit.jobs.places import write_text
 from bertkit.jobs.pretrained import evals_place
 from bertkit.jobs.scoring import figures_of
 from bertkit.jobs.verdicts import judged
+from bertkit.metrics.added import AddedMetric
 from bertkit.settings.commands import EvalSettings
+from bertkit.tasks.added_figures import with_added
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.detail import Detail
 from bertkit.tasks.kinds import Coverage, Kind, Labels, Prediction
@@ -37,13 +39,14 @@ class ScoredPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What was scored: a task with its kind and labels, by a model or (None) a file of predictions."""
+    """What was scored: a task with its kind and labels, by a model or (None) a file of predictions, with metrics of others."""
 
     settings: EvalSettings
     task: Task
     kind: Kind
     labels: Labels
     model: Path | None
+    added: Sequence[AddedMetric] = ()
 
     def finish(self, scored: Mapping[str, ScoredPart], gates: Gates | None, console: Console) -> Outcome:
         """Scores, writes and prints everything; then the gates.
@@ -51,9 +54,10 @@ class Evaluation:
         Raises:
             GateError: One is not met (exit 7).
         """
-        scores = {
-            name: self.kind.score(each.predictions, each.part.rows, self.task, self.labels) for name, each in scored.items()
-        }
+        scores = {}
+        for name, each in scored.items():
+            own = self.kind.score(each.predictions, each.part.rows, self.task, self.labels)
+            scores[name] = with_added(own, self.added, each.predictions, self.kind.name, self.labels)
         figures = figures_of(scores, self.task)
         console.metrics(figures)
         told = {}

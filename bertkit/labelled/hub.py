@@ -43,7 +43,7 @@ def load_hub(name: str, *, config: str | None = None, revision: str | None = Non
     datasets.disable_progress_bars()
     huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]
     try:
-        with _offline_unless_reachable():
+        with offline_unless_reachable():
             if revision == CONVERTED:
                 return _load_converted(name, config)
             return dict(datasets.load_dataset(name, config, revision=revision))
@@ -91,7 +91,7 @@ def _named(value: Any, names: Sequence[str]) -> Any:
 
 
 @contextmanager
-def _offline_unless_reachable() -> Iterator[None]:
+def offline_unless_reachable() -> Iterator[None]:
     """Tries the endpoint once for a few seconds; where it does not answer, the libraries go to their cache at once.
 
     Left to themselves they retry for half a minute before they look there.

@@ -145,6 +145,12 @@ class FinetuneSettings(Training):
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Pairs of settings that cannot both be right."""
+        if (other := task_named(self.task).served_by) is not None:
+            yield (
+                ("task",),
+                f"{self.task} has nothing to train on: models of {other} answer it. `bertkit finetune {other}`, "
+                f"then `bertkit predict {self.task}`.",
+            )
         yield from super().contradictions()
         yield from _data(self.data)
         yield from of_sweep(self, task_defaults(self.task))
@@ -159,6 +165,7 @@ class EvalSettings(Output):
     cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
     part: str | None = Field(None, description="The part of the data, such as validation or test; unset: every validation part.")
     predictions: str | None = Field(None, description="Score this file of predictions instead of a model.")
+    metrics: tuple[str, ...] = Field((), description="Metrics of evaluate's beside the task's own: scripts, or names of the hub.")
     data: DataSettings = Field(default_factory=DataSettings)
     kind: KindSettings = Field(default_factory=KindSettings)
     device: DeviceSettings = Field(default_factory=DeviceSettings)

@@ -99,16 +99,9 @@ def load_parts(
     that is said; of several validation parts (MNLI's) one that is not there is said.
 
     Raises:
-        UsageError: Training rows of a task that another one's models answer (exit 2).
         MissingError: A file, folder, data set or a whole role is not there (exit 4).
         DataError: A file cannot be read (exit 3).
     """
-    if "train" in roles and task.served_by is not None:
-        raise UsageError(
-            f"{task.name} has no training part: models of {task.served_by} answer it.",
-            where="TASK",
-            hint=f"bertkit finetune {task.served_by}, then bertkit predict {task.name}.",
-        )
     kind = kind_of(task)
     named = {"train": train_file, "validation": validation_file, "test": test_file}
     parts: dict[str, TaskPart] = {}

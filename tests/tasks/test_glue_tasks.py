@@ -12,6 +12,9 @@ from bertkit.errors import UsageError
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.rows import TextRow
 from bertkit.notices import collecting
+from bertkit.settings.commands import finetune_settings
+from bertkit.settings.reading import Entry
+from bertkit.settings.resolve import resolve
 from bertkit.tasks.classification import Classification
 from bertkit.tasks.data import load_parts, with_columns
 from bertkit.tasks.kinds import Labels, Prediction
@@ -103,9 +106,8 @@ def test_hidden_labels_of_the_hub_are_none() -> None:
 
 def test_ax_has_no_training_and_takes_labels_where_there_are_some(tmp_path: Path) -> None:
     ax = task_named("ax")
-    with pytest.raises(UsageError, match="models of mnli answer it") as caught:
-        load_parts(ax, folder=str(tmp_path))
-    assert "bertkit finetune mnli" in str(caught.value.hint)
+    with pytest.raises(UsageError, match=r"models of mnli answer it.*`bertkit finetune mnli`"):
+        resolve(finetune_settings("ax"), command="finetune", flags={"task": Entry("ax", "TASK")})
     (tmp_path / "diagnostic.tsv").write_text("index\tsentence1\tsentence2\n0\tA.\tB.\n")
     assert [row.label for row in load_parts(ax, ("test",), folder=str(tmp_path))["test"].rows] == [None]
     full = tmp_path / "diagnostic-full.tsv"  # the authors' file: other names, and labels
