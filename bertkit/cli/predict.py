@@ -49,7 +49,7 @@ def predict(
     They go to --output, else to stdout. Without data it reads texts from stdin.
 
     `bertkit predict glue --submission glue.zip` takes the newest run of each of GLUE's tasks, and its data from the folders
-    in --data (CoLA, SST-2, MNLI, …) or the hub, and writes the zip for the benchmark's server.
+    in --data (CoLA, SST-2, MNLI and so on) or the hub, and writes the zip for the benchmark's server.
     """
     if submission is not None or runs is not None or (task is not None and task.lower() == GLUE):
         own = flags.given(*rows(DATA | OWN, locals()))
