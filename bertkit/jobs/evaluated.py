@@ -5,6 +5,7 @@ In come parts with their predictions; out goes the outcome of the command.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ class Evaluation:
         if gates is None:
             return outcome
         verdicts = gates.verdicts(figures, {name: each.predictions for name, each in scored.items()})
-        return judged(verdicts, outcome, self.settings, console)
+        return judged(verdicts, outcome, self.settings, console, seconds=time.monotonic() - gates.started)
 
     def place(self, part: str) -> Path:
         """``evals/TASK-PART`` in the run, or below ``runs/`` where the model is no run of bertkit's."""

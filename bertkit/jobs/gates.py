@@ -7,6 +7,7 @@ In come the figures and the predictions of what was scored, out go verdicts; pri
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from bertkit.errors import UsageError, nearest
 from bertkit.jobs.given import counterparts
 from bertkit.metrics.comparison import LEAST, Comparison, compare
 from bertkit.settings.gates import GateSettings, threshold
+from bertkit.tasks.added_figures import PREFIX
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Kind, Labels, Prediction
 from bertkit.tasks.task import Task
@@ -73,6 +75,7 @@ class Gates:
     """
 
     def __init__(self, settings: GateSettings, task: Task, kind: Kind, labels: Labels, parts: Mapping[str, TaskPart]) -> None:
+        self.started = time.monotonic()
         self.settings, self.task, self.kind, self.labels, self.parts = settings, task, kind, labels, parts
         self.thresholds = [threshold(text) for text in settings.min]
         for each in self.thresholds:
@@ -178,8 +181,10 @@ def _points(value: float | None) -> str:
 
 
 def _may_be(name: str, metrics: Sequence[str]) -> bool:
-    """Is this a figure of the task, or one of a part (``accuracy_mismatched``) or class (``LOC_f1``)?"""
-    return any(name == known or name.startswith(f"{known}_") or name.endswith(f"_{known}") for known in metrics)
+    """Is this a figure of the task, one of a part (``accuracy_mismatched``) or class (``LOC_f1``), or an added metric's?"""
+    return name.startswith(PREFIX) or any(
+        name == known or name.startswith(f"{known}_") or name.endswith(f"_{known}") for known in metrics
+    )
 
 
 def _unknown(name: str, known: Sequence[str], task: Task) -> UsageError:

@@ -17,11 +17,9 @@ from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings
 from bertkit.training.peers import Peers
 
-_STARTED = time.monotonic()
 
-
-def judged(verdicts: Sequence[Verdict], outcome: Outcome, settings: EvalSettings, console: Console) -> Outcome:
-    """Tells the verdicts; the outcome with them under ``gates``.
+def judged(verdicts: Sequence[Verdict], outcome: Outcome, settings: EvalSettings, console: Console, *, seconds: float) -> Outcome:
+    """Tells the verdicts of an evaluation that took ``seconds``; the outcome with them under ``gates``.
 
     Raises:
         GateError: One is not met (exit 7); it carries what the outcome has.
@@ -33,7 +31,7 @@ def judged(verdicts: Sequence[Verdict], outcome: Outcome, settings: EvalSettings
             say("inconclusive", f"Too few examples to tell whether the model is worse: {verdict.message}.")
     if settings.gates.junit is not None:
         figures = {name: value for name, value in outcome.metrics.items() if not isinstance(value, list)}
-        write_junit(Path(settings.gates.junit), settings.task, verdicts, figures, time.monotonic() - _STARTED)
+        write_junit(Path(settings.gates.junit), settings.task, verdicts, figures, seconds)
         console.say(f"The gates are in {settings.gates.junit}")
     outcome = replace(outcome, extra={**outcome.extra, "gates": [verdict.facts() for verdict in verdicts]})
     missed = [verdict for verdict in verdicts if not verdict.met]
@@ -54,11 +52,12 @@ def reported(path: str | None, task: str, peers: Peers) -> Iterator[None]:
     """
     if path is not None and Path(path).is_dir():
         raise FolderError("The gates go to a file, and this is a folder.", where=path, hint=f"--junit {path}/gates.xml")
+    started = time.monotonic()
     try:
         yield
     except GateError:
         raise
     except BertkitError as error:
         if path is not None and peers.main and not isinstance(error, Stopped):
-            write_failed_junit(Path(path), task, error, time.monotonic() - _STARTED)
+            write_failed_junit(Path(path), task, error, time.monotonic() - started)
         raise

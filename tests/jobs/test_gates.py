@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -315,3 +318,19 @@ def test_what_the_settings_put_out_of_reach_is_said(bertkit: Call, trained: Path
         assert words in done.err
     (tmp_path / "dev.tsv").write_text("sentence\tlabel\ngood\t1\nbad\t0\n")
     assert "nothing is out of reach" in bertkit(*flags).err
+
+
+@pytest.mark.slow
+def test_two_processes_say_a_missed_gate_once(trained: Path, tmp_path: Path) -> None:
+    right = [line.split("\t") for line in sst2_lines(range(100, 124)).splitlines()[1:]]
+    turned = [f"{text}\t{1 - int(label) if number < 4 else label}" for number, (text, label) in enumerate(right)]
+    (tmp_path / "dev.tsv").write_text("\n".join(["sentence\tlabel", *turned]) + "\n")
+    command = ["eval", "sst2", "--model", str(trained), "--validation-file", "dev.tsv", "--min", "accuracy=99", "--output", "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "bertkit", *command, "--processes", "2", "--precision", "fp32", "--json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["exit_code"], report["gates"][0]["value"]) == (7, pytest.approx(100 * 20 / 24))
+    assert done.stderr.count("was not met") == 1
