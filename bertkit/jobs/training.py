@@ -31,9 +31,10 @@ from bertkit.settings.commands import Training
 from bertkit.training.budget import Budget, Clock
 from bertkit.training.checkpoint import Checkpoint
 from bertkit.training.compiling import compile_layers
-from bertkit.training.device import machine_differences, machine_facts, restore_scaler, scaler_state
+from bertkit.training.device import became, machine_differences, machine_facts, restore_scaler, scaler_state
 from bertkit.training.health import Health
 from bertkit.training.loop import Loop, OutOfMemory, prepare
+from bertkit.training.muon import products_type
 from bertkit.training.optimizer import make_optimizer
 from bertkit.training.report import StepReport, TrainState
 from bertkit.training.schedule import Schedule
@@ -65,7 +66,8 @@ class Course:
         self.model = prepare(self.job.model, accelerator, peers)
         if self.machine.compile == "on":
             compile_layers(self.model)
-        self.optimizer = make_optimizer(self.model, settings.optimizer, self.job.rate_scale)
+        products = products_type(became(accelerator), accelerator.device)
+        self.optimizer = make_optimizer(self.model, settings.optimizer, self.job.rate_scale, products=products)
         self.state = TrainState()
         self.health = Health(reference=self.job.reference)
         self.validated = Validated(primary=self.job.primary, lower_is_better=self.job.lower_is_better, patience=self.job.patience)

@@ -75,7 +75,7 @@ class Layer(nn.Module):
         self.attention_dropout = attention_dropout
         self.act = activation(act)
         self._compiled: Callable[..., Tensor] | None = None
-        self.qkv = Linear(width, 3 * width)  # queries, keys, values in one product
+        self.qkv = Linear(width, 3 * width, stacked=3 * heads)  # each head's queries, keys, values in one product
         self.mix = Linear(width, width)
         self.mix_norm = nn.LayerNorm(width, eps=epsilon)
         self.up = Linear(width, inner)

@@ -15,7 +15,15 @@ from bertkit.randomness import torch_seed
 
 
 class Linear(nn.Linear):
-    """``nn.Linear`` whose weights are left as they are until :func:`draw_weights` or a file fills them."""
+    """``nn.Linear`` whose weights are left as they are until :func:`draw_weights` or a file fills them.
+
+    Attributes:
+        stacked: How many matrices of their own lie in its weight, one below the other.
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, stacked: int = 1) -> None:
+        super().__init__(inputs, outputs)
+        self.stacked = stacked
 
     def reset_parameters(self) -> None:
         """Nothing: a default drawing would cost a second for a large model and move the global generator."""

@@ -1,5 +1,7 @@
 """The optimizer's memory as named tensors: Adam's two moments under the names and shapes of the model's file.
 
+Muon's matrices have the first alone, the mean of their gradients.
+
 What is fused or padded inside the model is split and cut on the way out, and put together again on the way in, by the
 same two functions that do it for the weights.
 """
@@ -30,7 +32,7 @@ def same_names(tensors: dict[str, Tensor], names: list[str] | None = None) -> di
 
 
 def write_moments(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, to_file: ToFile = same_names) -> dict[str, int]:
-    """Writes both moments of every parameter that has them; returns how often each was stepped, by the model's names."""
+    """Writes the moments of every parameter that has them; returns how often each was stepped, by the model's names."""
     named = {name: optimizer.state[each] for name, each in model.named_parameters() if each in optimizer.state}
     tensors: dict[str, Tensor] = {}
     for moment in MOMENTS:
@@ -55,14 +57,16 @@ def read_moments(
     """
     tensors = _read(path)
     known = dict(model.named_parameters())
-    found = {moment: _moment(path, tensors, moment, list(steps), from_file) for moment in MOMENTS}
+    turned = {each for group in optimizer.param_groups if group.get("orthogonal") for each in group["params"]}
+    names = {MOMENTS[0]: list(steps), MOMENTS[1]: [name for name in steps if known.get(name) not in turned]}
+    found = {moment: _moment(path, tensors, moment, names[moment], from_file) for moment in MOMENTS}
+    # AdamW keeps its count where its kernel wants it: beside the weights when fused, else on the host.
+    fused = any(group.get("fused") or group.get("capturable") for group in optimizer.param_groups)
     for name, count in steps.items():
         parameter = known.get(name)
-        moments = {moment: found[moment].get(name) for moment in MOMENTS}
+        moments = {moment: found[moment].get(name) for moment in MOMENTS if name in names[moment]}
         if parameter is None or any(each is None or each.shape != parameter.shape for each in moments.values()):
             raise CheckpointError(f"The optimizer's state does not fit the model at {name!r}.", where=str(path))
-        # AdamW keeps its count where its kernel wants it: beside the weights when fused, else on the host.
-        fused = any(group.get("fused") or group.get("capturable") for group in optimizer.param_groups)
         state = optimizer.state[parameter]
         state["step"] = torch.tensor(float(count), dtype=torch.float32, device=parameter.device if fused else "cpu")
         for moment, each in moments.items():

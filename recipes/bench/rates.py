@@ -1,47 +1,142 @@
-"""Which peak learning rate is best for a size: the same steps of `bertkit pretrain` at several rates, by validation loss.
+"""Which settings pretrain a size best: `bertkit pretrain` over a grid of any settings, by the loss on a validation file.
 
-    python recipes/bench/rates.py --size mini --corpus enwiki-train.txt --valid enwiki-valid.txt --tokenizer vocab.txt \
-        --rates 5e-4,1e-3,2e-3 --steps 200 --output rates-mini
+Command:  python recipes/bench/rates.py --size tiny --corpus enwiki-train.txt --valid enwiki-valid.txt --tokenizer vocab.txt \
+              --seconds 120 --vary optimizer.learning_rate=1e-3,2e-3,4e-3 --vary batch.size=16,32 --then optimizer.name=muon
+Hardware: two cores of a CPU. `--pace-only` first, on an idle machine; the runs themselves may share it.
+Time:     a minute for the paces; then --seconds of an idle machine a run.
+Expected: one JSON line a run, the best one last.
 
-Equal steps and not equal minutes, so that a busy machine does not decide. Prints one JSON line a rate; finished runs are not run
-again.
+Every run gets the same time, but not by its own clock, which a busy machine would spoil: what a step costs is measured apart
+(`--pace-only`, and where that was not, before the first run that needs it), and a run takes as many steps as --seconds hold of
+it. --steps gives every run the same steps instead. Runs that are done stand in OUTPUT/results.jsonl and are not made again; one
+that was stopped goes on. Other flags are those of `bertkit pretrain`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise, product
 from pathlib import Path
+from statistics import median
+from typing import Any
+
+FREE = ("optimizer.learning_rate", "optimizer.beta", "optimizer.weight_decay", "schedule.", "run.seed", "model.unigram_bias")
+"""Settings, by their beginnings, that make no step dearer or cheaper."""
+PACED = 16  # steps that tell the pace, the first quarter of them left out
+KEPT = ("mlm_loss", "mlm_accuracy", "nsp_loss", "unigram_loss", "tokens")
+
+Settings = dict[str, str]
+
+
+def points(varied: list[str]) -> Iterator[Settings]:
+    """Each combination of ``name=value,value`` texts."""
+    names = [text.partition("=")[0] for text in varied]
+    for values in product(*(text.partition("=")[2].split(",") for text in varied)):
+        yield dict(zip(names, values, strict=True))
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a file; none of one that is not there."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+
+
+def name_of(settings: Settings, steps: int) -> str:
+    """A folder's name."""
+    return "-".join([*(f"{name.rpartition('.')[2]}-{value}" for name, value in sorted(settings.items())), str(steps)])
+
+
+class Grid:
+    """The runs of one size and one text, and what is known of them."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments, self.output = arguments, arguments.output
+        self.output.mkdir(parents=True, exist_ok=True)
+        self.results, self.paces = self.output / "results.jsonl", self.output / "paces.jsonl"
+
+    def pretrain(self, settings: Settings, steps: int, *more: str) -> tuple[Path, dict[str, Any]]:
+        """One run, or what is left of it: its folder and its metrics."""
+        folder = self.output / name_of(settings, steps)
+        command = [sys.executable, "-m", "bertkit", "pretrain", "--json", "--output", str(folder), "--steps", str(steps)]
+        for flag in ("size", "corpus", "valid", "tokenizer"):
+            command += [f"--{flag}", str(getattr(self.arguments, flag))]
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
+        done = subprocess.run([*command, *self.arguments.more, *more], stdout=subprocess.PIPE, text=True, check=True)
+        return folder, json.loads(done.stdout)["metrics"]
+
+    def pace(self, settings: Settings) -> float:
+        """Seconds a step, measured once for all points that cost the same."""
+        paid = {name: value for name, value in settings.items() if not name.startswith(FREE)}
+        for row in lines(self.paces):
+            if row["settings"] == paid and row["size"] == self.arguments.size:
+                return float(row["seconds"])
+        folder, _ = self.pretrain(paid, PACED, "--log-every", "1", "--set", "inputs.validation_sequences=8")
+        times = [line["seconds"] for line in lines(folder / "log.jsonl") if "loss" in line]
+        seconds = median(after - before for before, after in pairwise(times[PACED // 4 :]))
+        self.keep(self.paces, {"size": self.arguments.size, "settings": paid, "seconds": round(seconds, 4)})
+        shutil.rmtree(folder)
+        return seconds
+
+    def steps(self, settings: Settings) -> int:
+        """How long a run is."""
+        return int(self.arguments.steps or max(1, round(self.arguments.seconds / self.pace(settings))))
+
+    def row(self, settings: Settings) -> dict[str, Any]:
+        """What a run came to; run unless it was before."""
+        steps = self.steps(settings)
+        asked = {"size": self.arguments.size, "settings": settings, "steps": steps, "more": self.arguments.more}
+        row = next((row for row in lines(self.results) if {name: row[name] for name in asked} == asked), None)
+        if row is None:
+            folder, metrics = self.pretrain(settings, steps)
+            row = asked | {name: metrics[name] for name in KEPT if name in metrics}
+            self.keep(self.results, row)
+            shutil.rmtree(folder)
+        print(json.dumps(row), flush=True)
+        return row
+
+    @staticmethod
+    def keep(file: Path, row: dict[str, Any]) -> None:
+        with file.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
 
 
 def main() -> None:
-    """Runs the rates one after another and prints the table."""
+    """Makes the runs that are not made yet, and prints them all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="mini")
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--valid", required=True)
     parser.add_argument("--tokenizer", required=True)
-    parser.add_argument("--rates", default="5e-4,1e-3,2e-3")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch-size", type=int, default=32)
+    several = {"action": "append", "default": [], "metavar": "NAME=VALUE,..."}
+    parser.add_argument("--vary", **several, help="a setting and its values: every combination of all of these is run")
+    parser.add_argument("--then", **several, help="afterwards, one after another: other values of one setting of the best so far")
+    length = parser.add_mutually_exclusive_group(required=True)
+    length.add_argument("--seconds", type=float, help="of an idle machine, for each run")
+    length.add_argument("--steps", type=int, help="for each run, whatever they cost")
+    parser.add_argument("--pace-only", action="store_true", help="measure what steps cost, and no more")
     parser.add_argument("--output", type=Path, default=Path("rates"))
-    arguments = parser.parse_args()
-    found = []
-    for rate in arguments.rates.split(","):
-        folder = arguments.output / f"{arguments.size}-{arguments.batch_size}-{rate}"
-        command = [sys.executable, "-m", "bertkit", "pretrain", "--json", "--output", str(folder)]
-        for name in ("size", "corpus", "valid", "tokenizer", "steps", "batch_size"):
-            command += [f"--{name.replace('_', '-')}", str(getattr(arguments, name))]
-        done = subprocess.run([*command, "--lr", rate], stdout=subprocess.PIPE, text=True, check=True)
-        metrics = json.loads(done.stdout)["metrics"]
-        names = ("mlm_loss", "nsp_loss", "unigram_loss", "tokens", "train_seconds")
-        row = {"rate": rate, **{name: metrics[name] for name in names}}
-        print(json.dumps(row), flush=True)
-        found.append(row)
-    best = min(found, key=lambda row: row["mlm_loss"])
-    print(json.dumps({"best": best["rate"], "size": arguments.size, "steps": arguments.steps}))
+    arguments, more = parser.parse_known_args()
+    arguments.more = more  # whatever else `bertkit pretrain` takes
+    grid = Grid(arguments)
+    if arguments.pace_only:
+        others = [{}, *(point for then in arguments.then for point in points([then]))]
+        for settings, other in product(points(arguments.vary), others):
+            print(json.dumps({"settings": settings | other, "seconds a step": grid.pace(settings | other)}), flush=True)
+        return
+    found = [grid.row(settings) for settings in points(arguments.vary)]
+    for then in arguments.then:
+        found += [grid.row(best(found)["settings"] | settings) for settings in points([then])]
+    print(json.dumps({"best": best(found)["settings"], "mlm_loss": best(found)["mlm_loss"], "of": len(found)}))
+
+
+def best(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The one of the lowest loss."""
+    return min(rows, key=lambda row: float(row["mlm_loss"]))
 
 
 if __name__ == "__main__":

@@ -170,6 +170,26 @@ def test_rates_and_moments_behind_a_stop_at_50_of_100(corpus: Path, tmp_path: Pa
     done(*fresh, *["--steps", "1", "--max-length", "32", "--batch-size", "2"])
 
 
+@pytest.mark.slow
+def test_muon_goes_on_to_the_bit_from_memory_under_the_files_names(corpus: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    argv = "--steps 8 --save-every 4 --eval-every 8 --set optimizer.name=muon"
+    done(*flags(corpus, tmp_path / "whole", argv))
+    with at_step(4, lambda course: course.console.stop.request(2)):
+        assert call(*flags(corpus, tmp_path / "parts", argv)).code == 130
+    done(*flags(corpus, tmp_path / "parts", argv))
+    equal(tmp_path / "parts", tmp_path / "whole")
+    state = load_file(tmp_path / "whole" / "checkpoints" / "checkpoint-8" / "training_state.safetensors")
+    query, words = "bert.encoder.layer.1.attention.self.query.weight", "bert.embeddings.word_embeddings.weight"
+    assert state[f"exp_avg.{query}"].shape == (128, 128)
+    assert f"exp_avg_sq.{query}" not in state
+    assert state[f"exp_avg_sq.{words}"].shape == state[f"exp_avg.{words}"].shape == (300, 128)
+    refused = call(*flags(corpus, tmp_path / "whole", argv.replace("muon", "adamw")))
+    assert refused.code == 2
+    assert "optimizer.name" in refused.err
+
+
 def truncate(path: Path, size: int) -> None:
     with path.open("r+b") as file:
         file.truncate(size)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from toy_training import EMPTY, KILLED, UNEVEN, Toy, ToyRun, ToySource, start_script, train
+from toy_training import EMPTY, KILLED, MUON, UNEVEN, Toy, ToyRun, ToySource, start_script, train
 
 from bertkit.errors import CheckpointError
 from bertkit.training.checkpoint import MOMENTS, newest_verified, resume_point
@@ -96,7 +96,7 @@ def test_kill_after_step_7_and_the_same_command_again(tmp_path: Path) -> None:
 def test_several_processes_train_like_one(tmp_path: Path, several: tuple[int, Path]) -> None:
     """Batches of 7 give uneven shares; batches of 2 over three processes leave one always without a share."""
     processes, together = several
-    for name, options in {"uneven": UNEVEN, "empty": EMPTY}.items():
+    for name, options in {"uneven": UNEVEN, "empty": EMPTY, "muon": MUON}.items():
         train(tmp_path / "one" / name, **options)
         lines, one = log(tmp_path / "one" / name), load_file(tmp_path / "one" / name / "final.safetensors")
         other = load_file(together / name / "final.safetensors")

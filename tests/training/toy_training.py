@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -117,7 +117,7 @@ class Toy(nn.Module):
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
 
     def forward(self, batch: ToyBatch) -> LossParts:
-        mean = self.dropout(self.norm(self.embedding(batch.words).mean(1)))  # [n, WIDTH]
+        mean = self.inside(self.dropout(self.norm(self.embedding(batch.words).mean(1))))  # [n, WIDTH]
         rows, columns = batch.marked.nonzero(as_tuple=True)
         scores = self.words(mean)[rows]  # [M, WORDS]
         targets = batch.words[rows, columns]
@@ -126,6 +126,26 @@ class Toy(nn.Module):
             "mlm": _part(scores, targets),
             "nsp": _part(coins, batch.coins),
         }
+
+    def inside(self, mean: Tensor) -> Tensor:
+        return mean
+
+
+class Deep(Toy):
+    """With matrices inside, as Muon wants them."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__(dropout)
+        self.layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(2))
+        generator = torch.Generator().manual_seed(4)
+        with torch.no_grad():
+            for parameter in self.layers.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
+
+    def inside(self, mean: Tensor) -> Tensor:
+        for layer in self.layers:
+            mean = mean + torch.tanh(layer(mean))
+        return mean
 
 
 def _part(scores: Tensor, targets: Tensor) -> LossPart:
@@ -154,22 +174,23 @@ class ToyRun:
         rate: float = 1e-2,
         warmup: float = 0.1,
         model: nn.Module | None = None,
+        optimizer: Literal["adamw", "muon"] = "adamw",
         keep: int = 2,
         threads: int | None = 1,
         seconds: float | None = None,
     ) -> ToyRun:
         accelerator = make_accelerator(DeviceSettings(device="cpu", precision="fp32", threads=threads))
         peers = Peers(accelerator)
-        model = model or Toy(dropout)
+        model = model or (Deep if optimizer == "muon" else Toy)(dropout)
         found = peers.main_only(lambda: resume_point(folder / "checkpoints"))
         if found:
             model.load_state_dict(load_file(found.path / "model.safetensors"))
         prepared = prepare(model, accelerator, peers)
-        optimizer = make_optimizer(prepared, OptimizerSettings(learning_rate=rate))
-        state = found.restore(prepared, optimizer) if found else TrainState()
+        stepper = make_optimizer(prepared, OptimizerSettings(name=optimizer, learning_rate=rate))
+        state = found.restore(prepared, stepper) if found else TrainState()
         loop = Loop(
             model=prepared,
-            optimizer=optimizer,
+            optimizer=stepper,
             accelerator=accelerator,
             peers=peers,
             schedule=Schedule(peak=rate, warmup=warmup, steps=steps if seconds is None else None),
@@ -178,7 +199,7 @@ class ToyRun:
             clock=Clock(state.seconds),
             seed=7,
         )
-        return ToyRun(loop, prepared, optimizer, source, Checkpoints(folder / "checkpoints", run="toy", keep=keep), peers)
+        return ToyRun(loop, prepared, stepper, source, Checkpoints(folder / "checkpoints", run="toy", keep=keep), peers)
 
     def feed(self) -> Iterator[tuple[Position, list[Any]]]:
         state = self.loop.state
@@ -227,6 +248,7 @@ def train(folder: Path, *, stop_at: int = 0, save_every: int = 0, die_after: int
 RESUMED: dict[str, Any] = {"source": ToySource(samples=24, batch=4), "steps": 20, "dropout": 0.1}
 UNEVEN: dict[str, Any] = {"source": ToySource(samples=18, batch=7, micro=2), "steps": 12}
 KILLED: dict[str, Any] = {"source": ToySource(), "steps": 15, "dropout": 0.1}
+MUON: dict[str, Any] = UNEVEN | {"optimizer": "muon"}
 EMPTY: dict[str, Any] = {"source": ToySource(samples=5, batch=2, micro=1), "steps": 12}
 
 
@@ -332,6 +354,7 @@ def main() -> None:
     if arguments.scenario == "several":
         train(folder / "uneven", **UNEVEN)
         train(folder / "empty", **EMPTY)
+        train(folder / "muon", **MUON)
         train(folder / "whole", **RESUMED)
         train(folder / "parts", **RESUMED, stop_at=10)
         train(folder / "parts", **RESUMED)
