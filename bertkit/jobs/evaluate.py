@@ -17,7 +17,7 @@ from bertkit.jobs.lost import watching
 from bertkit.jobs.material import task_of
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
-from bertkit.jobs.scoring import EncodedPart, Scorer
+from bertkit.jobs.scoring import EncodedPart, Scorer, scored_tokens
 from bertkit.jobs.start import Machine
 from bertkit.jobs.verdicts import reported
 from bertkit.metrics.added import AddedMetric
@@ -119,7 +119,7 @@ def predicted_part(scorer: Scorer, encoded: EncodedPart, console: Console) -> li
     return found
 
 
-def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...]) -> dict[str, TaskPart]:
+def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...], *, streamed: bool = False) -> dict[str, TaskPart]:
     """The parts of the roles, or the one that ``--part`` names (``validation``, or ``validation_mismatched`` exactly)."""
     part = settings.part
     if part is not None:
@@ -145,6 +145,7 @@ def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...]) -> dict[str,
         test_file=data.test_file,
         max_eval_samples=data.max_eval_samples,
         strict=data.strict,
+        streamed=streamed,
     )
     if roles[0] == "train" and part != "train":
         found.pop("train", None)
@@ -195,7 +196,7 @@ def scorer_of(
         labels=labels,
         settings=kind_settings,
         machine=machine,
-        micro_tokens=settings.batch.micro_tokens or 2 * machine.micro_tokens,
+        micro_tokens=settings.batch.micro_tokens or scored_tokens(machine),
         batch_size=settings.batch.size,
     )
 

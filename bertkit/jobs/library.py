@@ -172,8 +172,9 @@ def predict(
     lines = io.StringIO("".join(f"{_line(text)}\n" for text in texts or ()))
 
     def job(console: Console) -> Outcome:
-        found = predicting.predicted(made, console, Machine.of(made.device), lines)
-        return Outcome(extra={"records": [record for _, said in found.values() for record in prediction_records(said)]})
+        parts = predicting.predicted(made, console, Machine.of(made.device), lines)
+        said = (window for part in parts for window in part.windows)
+        return Outcome(extra={"records": [record for window in said for record in prediction_records(window)]})
 
     records: list[dict[str, Any]] = _heard(job, "predict", given | {"task": task}, quiet).extra["records"]
     return records

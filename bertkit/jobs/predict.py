@@ -1,28 +1,51 @@
-"""``bertkit predict``: rows without gold (or with) in, one JSON line a row out, in input order."""
+"""``bertkit predict``: rows without gold (or with) in, one JSON line a row out, in input order, as they come.
+
+Texts are read, predicted and written window by window, so a file or a pipe of any length takes the memory of a window.
+"""
 
 from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from bertkit.errors import DataError, FolderError, MissingError, UsageError
 from bertkit.foreign_bytes import looks_like
 from bertkit.jobs.as_trained import data_as_trained
 from bertkit.jobs.console import Console
-from bertkit.jobs.evaluate import chosen_model, chosen_parts, predict_part, scorer_of
+from bertkit.jobs.evaluate import chosen_model, chosen_parts, scorer_of
 from bertkit.jobs.lost import watching
 from bertkit.jobs.material import task_of
+from bertkit.jobs.models import tokenizer_of
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.jobs.start import Machine
 from bertkit.labelled.rows import Place, RowReport, TextRow
 from bertkit.settings.commands import PredictSettings
 from bertkit.tasks.data import TaskPart
-from bertkit.tasks.kinds import Prediction
-from bertkit.tasks.predictions import is_predictions, prediction_records, write_predictions
+from bertkit.tasks.kinds import Coverage, Kind, Prediction
+from bertkit.tasks.predictions import each_prediction, is_predictions, prediction_records, writing
+from bertkit.tasks.streamed import StreamedRows, Streams, windows
 from bertkit.tasks.task import Task
+
+_FIRST = 256  # rows: the first predictions come soon
+_MOST = 4096  # rows of a window on a CPU: enough of each length, some 10 MB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOnItsWay:
+    """A part and its predictions, a list for each window; on processes but the first the lists are empty.
+
+    Every process must take every list: they are made together.
+    """
+
+    part: TaskPart
+    windows: Iterator[list[Prediction]]
 
 
 def predict(settings: PredictSettings, console: Console, stdin: TextIO | None = None) -> Outcome:
@@ -36,21 +59,47 @@ def predict(settings: PredictSettings, console: Console, stdin: TextIO | None = 
     machine = Machine.of(settings.device)
     task, kind = task_of(settings.task, settings.data)
     places: dict[str, Path] = {}
-    found = predicted(settings, console, machine, stdin, before=lambda names: places.update(_places(settings, task, names)))
+    examples = 0
+    for coming in predicted(
+        settings, console, machine, stdin, before=lambda names: places.update(_places(settings, task, names))
+    ):
+        where = places.get(coming.part.name)
+        first = next(coming.windows, [])  # nothing is written where nothing can be predicted
+        with _taking(where, console, machine.peers.main) as take:
+            kept: list[Prediction] = []
+            for said in chain([first], coming.windows):
+                machine.peers.main_only(lambda said=said: take(said))  # type: ignore[misc]  # a full disk is told everywhere
+                examples += len(said)
+                kept += [] if isinstance(kind, Streams) else said
+        if where is not None and machine.peers.main:
+            _write_official(kind, where, kept, coming.part, task)
+            console.say(f"Written to {where}")
     if not machine.peers.main:
         return Outcome()
-    for name, (part, said) in found.items():
-        if name not in places:
-            for record in prediction_records(said):
-                console.data(record)
-            continue
-        where = places[name]
-        where.parent.mkdir(parents=True, exist_ok=True)
-        write_predictions(where, said)
-        kind.write_official(where.parent, said, part.rows, task, name)
-        console.say(f"Written to {where}")
-    output = None if settings.output is None else Path(settings.output)
-    return Outcome(output=output, metrics={"examples": sum(len(said) for _, said in found.values())})
+    return Outcome(output=None if settings.output is None else Path(settings.output), metrics={"examples": examples})
+
+
+@contextmanager
+def _taking(where: Path | None, console: Console, main: bool) -> Iterator[Callable[[list[Prediction]], None]]:
+    """Hands out what takes a window's predictions: into the file, else to stdout."""
+
+    def show(said: list[Prediction]) -> None:
+        for record in prediction_records(said):
+            console.data(record)
+
+    if where is None or not main:
+        yield show
+        return
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with writing(where) as write:
+        yield lambda said: write(prediction_records(said))
+
+
+def _write_official(kind: Kind, where: Path, kept: list[Prediction], part: TaskPart, task: Task) -> None:
+    if isinstance(kind, Streams):
+        kind.write_official(where.parent, each_prediction(where), part.rows, task, part.name)
+    else:
+        kind.write_official(where.parent, kept, part.rows, task, part.name)
 
 
 def predicted(
@@ -60,8 +109,8 @@ def predicted(
     stdin: TextIO | None = None,
     *,
     before: Callable[[list[str]], object] = lambda names: None,
-) -> dict[str, tuple[TaskPart, list[Prediction]]]:
-    """Each part's rows and their predictions, which the first process alone gets.
+) -> Iterator[PartOnItsWay]:
+    """Each part with its predictions, to be taken in their order.
 
     Args:
         settings: What to predict, and with which model.
@@ -76,16 +125,59 @@ def predicted(
         settings = data_as_trained(settings, folder, places=False)
         data = settings.data
         task, kind = task_of(settings.task, data)
+        lines: Iterator[TextRow] | None = None
         if data.folder is None and data.test_file is None and data.validation_file is None and settings.part is None:
-            parts = {"stdin": peers.main_only(lambda: _lines(kind.name, stdin or sys.stdin, console))}
+            parts = {"stdin": TaskPart(name="stdin", rows=[], report=RowReport(), source="stdin")}
+            lines = _lines(kind.name, stdin or sys.stdin, console)
         else:
-            parts = peers.main_only(lambda: chosen_parts(task, settings, ("test",)))
+            parts = peers.main_only(lambda: chosen_parts(task, settings, ("test",), streamed=True))
         before(list(parts))
-        found = {}
-        for name, part in parts.items():
+        for part in parts.values():
+            read = _windows(kind, part.rows if lines is None else lines, machine)
+            start = next(read, [])  # a file that is not there is told before the model is loaded
             scorer = scorer_of(folder, settings, task, kind, part, machine)
-            found[name] = part, predict_part(scorer, part, folder, settings, console)
-        return found
+            coming = chain([start] if start else [], read)
+            yield PartOnItsWay(part=part, windows=_predictions(scorer, part, coming, folder, settings, console))
+
+
+def _windows(kind: Kind, rows: Iterable[Any], machine: Machine) -> Iterator[list[Any]]:
+    """The rows window by window, on all processes, which the first one reads; all at once where they hang together."""
+    most = _MOST * machine.peers.world * (1 if machine.on_cpu else 8)
+    mine = windows(rows, first=_FIRST, most=most) if isinstance(kind, Streams) else iter([list(rows)])
+    while window := machine.peers.main_only(lambda: next(mine, [])):
+        yield window
+
+
+def _predictions(
+    scorer: Scorer, part: TaskPart, read: Iterator[list[Any]], folder: Path, settings: PredictSettings, console: Console
+) -> Iterator[list[Prediction]]:
+    wordpiece = tokenizer_of(folder, cased=settings.cased)
+    segments = scorer.model.config.type_vocab_size
+    coverage = Coverage()
+    known = None if isinstance(part.rows, StreamedRows) or not part.rows else len(part.rows)
+    # Records on the same screen say themselves how far it is.
+    on_screen = settings.output is None and not console.json and console.stdout.isatty()
+    done = 0
+
+    def told(here: int, of: int) -> None:
+        update(done + here, known if isinstance(scorer.kind, Streams) else of)
+
+    with nullcontext(_silent) if on_screen else console.progress(f"Scoring {part.name}") as update:
+        for rows in read:
+            encoded = scorer.kind.encode(rows, wordpiece, scorer.labels, scorer.settings, segments=segments)
+            window = EncodedPart(part=replace(part, rows=rows), encoded=encoded)
+            with console.stop.deferred():
+                found = scorer.predictions(window, stop=lambda: console.stop.number, progress=told)
+            if found is None:
+                raise console.stop.error()
+            if not coverage.rows:
+                coverage = encoded.coverage
+            else:
+                coverage.add(encoded.coverage)
+            done += len(rows)
+            yield found
+    for line in coverage.lines():
+        console.say(f"{part.name}: {line}")
 
 
 def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str, Path]:
@@ -124,8 +216,12 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
     return places
 
 
-def _lines(kind: str, stdin: TextIO, console: Console) -> TaskPart:
-    """A text a line, or two parted by a TAB."""
+def _silent(*_: object) -> None:
+    """Progress that nobody sees."""
+
+
+def _lines(kind: str, stdin: TextIO, console: Console) -> Iterator[TextRow]:
+    """A text a line, or two parted by a TAB, as they are read."""
     if kind != "classification":
         raise MissingError(
             "There is nothing to predict: stdin is read for tasks that classify alone.",
@@ -133,15 +229,18 @@ def _lines(kind: str, stdin: TextIO, console: Console) -> TaskPart:
             hint="Name a file with --test-file.",
         )
     console.reading(stdin)
-    rows = []
+    return _rows(stdin)
+
+
+def _rows(stdin: TextIO) -> Iterator[TextRow]:
+    number = 0
     for number, line in enumerate(_utf8(stdin), 1):
         text, tab, pair = line.rstrip("\r\n").partition("\t")
-        rows.append(TextRow(id=str(number - 1), text=text, pair=pair if tab else None, place=Place("stdin", number)))
-    if not rows:
+        yield TextRow(id=str(number - 1), text=text, pair=pair if tab else None, place=Place("stdin", number))
+    if not number:
         raise MissingError(
             "There is nothing on stdin to predict.", where="stdin", hint="Name a file with --test-file, or pipe texts in."
         )
-    return TaskPart(name="stdin", rows=rows, report=RowReport(rows=len(rows)), source="stdin")
 
 
 def _utf8(stdin: TextIO) -> Iterator[str]:

@@ -21,6 +21,14 @@ from bertkit.training.evaluation import collect_outputs
 _WINDOW = 4096  # examples sorted by length together: little padding, and a bounded wait for the first output
 
 
+def scored_tokens(machine: Machine) -> int:
+    """Tokens of a forward pass where nobody says otherwise.
+
+    On a CPU what its layers hand on stays in the cache (6 MB of MiniLM's inner states); larger passes are slower.
+    """
+    return 2048 if machine.on_cpu else 2 * machine.micro_tokens
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedPart:
     """A part of a task's data, ready for a model.

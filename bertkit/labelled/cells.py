@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -124,15 +124,21 @@ def plain(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def decided(rows: list[TextRow], columns: Columns, report: RowReport) -> list[TextRow]:
-    """The rows, without those that have no label where the columns say so (``no_label``); ``report`` counts them."""
-    if columns.no_label and any(row.label is not None for row in rows):
-        for row in rows:
-            if row.label is None:
-                report.skip(row.place, "no label")
-        rows = [row for row in rows if row.label is not None]
-    report.rows = len(rows)
-    return rows
+def decided(read: Callable[[RowReport], Iterator[TextRow]], columns: Columns, report: RowReport) -> Iterator[TextRow]:
+    """The rows, without those that have no label where the columns say so (``no_label``); ``report`` counts them.
+
+    Args:
+        read: Reads all rows, from the first; it is asked twice where the columns say so.
+        columns: Of the rows.
+        report: Is given to ``read``, and grows with what comes out.
+    """
+    without = bool(columns.no_label) and any(row.label is not None for row in read(RowReport()))
+    for row in read(report):
+        if without and row.label is None:
+            report.skip(row.place, "no label")
+        else:
+            report.rows += 1
+            yield row
 
 
 def label_of(value: Any, columns: Columns, place: Place) -> Label:

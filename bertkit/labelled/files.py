@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from bertkit.errors import DataError, MissingError
@@ -19,11 +20,15 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         raw = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise MissingError("There is no such file.", where=str(path), hint="Check the path.") from error
     except OSError as error:
-        raise DataError(f"The file cannot be read: {error.strerror}.", where=str(path)) from error
+        raise _unreadable(path, error) from error
     return raw.removeprefix(_BOM)
+
+
+def _unreadable(path: Path, error: OSError) -> MissingError | DataError:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return MissingError("There is no such file.", where=str(path), hint="Check the path.")
+    return DataError(f"The file cannot be read: {error.strerror}.", where=str(path))
 
 
 def read_utf8(path: Path) -> str:
@@ -44,6 +49,26 @@ def read_utf8(path: Path) -> str:
             where=f"{path}, line {line}, byte offset {at}",
             hint=looks_like(raw) or f"Convert the file first, say `iconv -f ISO-8859-1 -t UTF-8 {path.name}`.",
         ) from error
+
+
+def read_lines(path: Path, *, end: str = "\n") -> Iterator[str]:
+    r"""The file's lines with their ends, one after the other: a file of any length takes the memory of a line.
+
+    Args:
+        path: The file.
+        end: ``\n`` alone ends a line or, where it is empty, ``\r`` and ``\r\n`` do too.
+
+    Raises:
+        MissingError, DataError: As :func:`read_utf8`, when the reading comes there.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline=end) as file:
+            yield from file
+    except UnicodeDecodeError:
+        read_utf8(path)  # which names the byte
+        raise
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def lines_of(text: str) -> list[str]:

@@ -6,12 +6,14 @@ described with the tasks' declarations; CoLA's train and dev parts have no heade
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from bertkit.errors import DataError
 from bertkit.labelled.cells import check_columns, decided, row_of
 from bertkit.labelled.columns import Columns
-from bertkit.labelled.files import lines_of, read_utf8
+from bertkit.labelled.files import read_lines
 from bertkit.labelled.rows import Place, RowReport, TextRow
 
 
@@ -22,21 +24,31 @@ def read_glue(path: Path, columns: Columns, *, strict: bool = False) -> tuple[li
         MissingError: The file is not there (exit 4).
         DataError: It is not UTF-8, is empty, lacks a column, or ``strict`` and a row is malformed (exit 3).
     """
-    lines = lines_of(read_utf8(path))
-    if not lines:
-        raise DataError("The file is empty.", where=str(path))
-    header, first = _header(lines[0], columns, path)
     report = RowReport()
-    rows: list[TextRow] = []
-    for number, line in enumerate(lines[first:], start=first + 1):
+    return list(glue_rows(path, columns, report, strict=strict)), report
+
+
+def glue_rows(path: Path, columns: Columns, report: RowReport, *, strict: bool = False) -> Iterator[TextRow]:
+    """The same rows one after the other, while the file is read; ``report`` grows with them. Errors as :func:`read_glue`."""
+    return decided(lambda into: _rows(path, columns, into, strict), columns, report)
+
+
+def _rows(path: Path, columns: Columns, report: RowReport, strict: bool) -> Iterator[TextRow]:
+    lines = (line.removesuffix("\n").removesuffix("\r") for line in read_lines(path))
+    opening = next(lines, None)
+    if opening is None:
+        raise DataError("The file is empty.", where=str(path))
+    header, first = _header(opening, columns, path)
+    report.columns = tuple(name for name in header if name)
+    given = 0
+    for number, line in enumerate(lines if first else chain([opening], lines), start=first + 1):
         cells = line.split("\t")
         place = Place(str(path), number)
         if len(cells) != len(header):
             report.skip(place, f"{len(cells)} columns instead of {len(header)}", strict=strict)
             continue
-        rows.append(row_of(dict(zip(header, cells, strict=True)), columns, place, len(rows)))
-    report.columns = tuple(name for name in header if name)
-    return decided(rows, columns, report), report
+        yield row_of(dict(zip(header, cells, strict=True)), columns, place, given)
+        given += 1
 
 
 def _header(line: str, columns: Columns, path: Path) -> tuple[list[str], int]:

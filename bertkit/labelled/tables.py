@@ -7,20 +7,22 @@ does not fit its header is an error that names it; nothing is skipped and no kin
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError, UsageError, nearest
 from bertkit.labelled.cells import check_columns, decided, labels_read, row_of
 from bertkit.labelled.columns import Columns
-from bertkit.labelled.files import lines_of, read_utf8
+from bertkit.labelled.files import read_lines, read_utf8
 from bertkit.labelled.rows import Place, RowReport, TextRow
 from bertkit.notices import say
 
 Records = Iterator[tuple[Place, Mapping[str, Any]]]
+Cells = Iterator[tuple[int, list[str]]]
+_LOOKED_AT = 1000  # records at once
 
 
 def read_table(path: Path, columns: Columns) -> tuple[list[TextRow], RowReport]:
@@ -31,12 +33,21 @@ def read_table(path: Path, columns: Columns) -> tuple[list[TextRow], RowReport]:
         MissingError: The file is not there (exit 4).
         DataError: A column is not there, or a row does not fit (exit 3), with the row.
     """
-    known, records = open_table(path)
-    check_columns(known, columns, str(path))
-    columns = labels_read(known, columns, str(path))
-    rows = [row_of(cells, columns, place, number) for number, (place, cells) in enumerate(records)]
-    report = RowReport(columns=tuple(known))
-    return decided(rows, columns, report), report
+    report = RowReport()
+    return list(table_rows(path, columns, report)), report
+
+
+def table_rows(path: Path, columns: Columns, report: RowReport) -> Iterator[TextRow]:
+    """The same rows one after the other, while the file is read; ``report`` grows with them. Errors as :func:`read_table`."""
+
+    def rows(into: RowReport) -> Iterator[TextRow]:
+        known, records = open_table(path)
+        check_columns(known, columns, str(path))
+        into.columns = tuple(known)
+        read = labels_read(known, columns, str(path))
+        return (row_of(cells, read, place, number) for number, (place, cells) in enumerate(records))
+
+    return decided(rows, columns, report)
 
 
 def columns_of(path: Path) -> list[str]:
@@ -57,39 +68,39 @@ def open_table(path: Path) -> tuple[list[str], Records]:
 
 
 def _read_csv(path: Path) -> tuple[list[str], Records]:
-    return _from_cells(_parse(read_utf8(path), ",", path), path)
+    return _from_cells(_parse(path, ","), path)
 
 
 def _read_tsv(path: Path) -> tuple[list[str], Records]:
     r"""Tab-separated: quotes are quotes where all of them are well formed, else characters, and that is said.
 
     ``"A b\tc\n`` is how GLUE-like files look, ``"two\nlines"`` how spreadsheets write: only a file in which every quoted
-    cell closes before a tab or a line's end, and every row then has the header's count of cells, is the second.
+    cell closes before a tab or a line's end, and every row then has the header's count of cells, is the second. The file is
+    read through for that once more.
     """
-    text = read_utf8(path)
-    if '"' not in text:
-        return _from_cells(_unquoted(text), path)
+    if not any('"' in line for line in read_lines(path)):
+        return _from_cells(_unquoted(path), path)
     try:
-        parsed = list(_parse(text, "\t", path))
-        quoted = len({len(cells) for _, cells in parsed}) == 1
+        quoted = len({len(cells) for _, cells in _parse(path, "\t")}) == 1
     except DataError:
         quoted = False
     if not quoted:
         say("tsv-quotes", f'{path}: quotes do not pair up into cells, so a " is a character there.')
-        return _from_cells(_unquoted(text), path)
-    if parsed != list(_unquoted(text)):
+        return _from_cells(_unquoted(path), path)
+    if any(one != other for one, other in zip_longest(_parse(path, "\t"), _unquoted(path))):
         say("tsv-quotes", f"{path}: quoted cells are read as spreadsheets write them (the quotes go, line breaks inside stay).")
-    return _from_cells(iter(parsed), path)
+    return _from_cells(_parse(path, "\t"), path)
 
 
-def _unquoted(text: str) -> Iterator[tuple[int, list[str]]]:
-    return ((number, line.split("\t")) for number, line in enumerate(lines_of(text), start=1) if line)
+def _unquoted(path: Path) -> Cells:
+    lines = (line.removesuffix("\n").removesuffix("\r") for line in read_lines(path))
+    return ((number, line.split("\t")) for number, line in enumerate(lines, start=1) if line)
 
 
-def _parse(text: str, delimiter: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+def _parse(path: Path, delimiter: str) -> Cells:
     """Cells of each record with the line on which it begins; blank lines between records are none."""
     csv.field_size_limit(2**31 - 1)  # the module's own limit of 131 072 characters is no property of the file
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(read_lines(path, end=""), delimiter=delimiter, strict=True)
     line = 1
     try:
         for cells in reader:
@@ -104,7 +115,7 @@ def _parse(text: str, delimiter: str, path: Path) -> Iterator[tuple[int, list[st
         ) from error
 
 
-def _from_cells(parsed: Iterator[tuple[int, list[str]]], path: Path) -> tuple[list[str], Records]:
+def _from_cells(parsed: Cells, path: Path) -> tuple[list[str], Records]:
     first = next(parsed, None)
     if first is None:
         raise DataError("The file is empty.", where=str(path))
@@ -124,16 +135,19 @@ def _from_cells(parsed: Iterator[tuple[int, list[str]]], path: Path) -> tuple[li
 
 
 def _read_json_lines(path: Path) -> tuple[list[str], Records]:
-    parsed: list[tuple[Place, dict[str, Any]]] = []
-    for number, line in enumerate(lines_of(read_utf8(path)), start=1):
-        if line.strip():
-            parsed.append((Place(str(path), number), _json_object(line, f"{path}, line {number}")))
-    if not parsed:
+    """Its columns are the names that its first thousand objects have: one of a text is in each of them."""
+    parsed = (
+        (Place(str(path), number), _json_object(line, f"{path}, line {number}"))
+        for number, line in enumerate(read_lines(path), start=1)
+        if line.strip()
+    )
+    looked_at = list(islice(parsed, _LOOKED_AT))
+    if not looked_at:
         raise DataError("The file is empty.", where=str(path))
     names: dict[str, None] = {}
-    for _, record in parsed:
+    for _, record in looked_at:
         names.update(dict.fromkeys(record))
-    return list(names), iter(parsed)
+    return list(names), chain(looked_at, parsed)
 
 
 def _json_object(line: str, where: str) -> dict[str, Any]:
@@ -158,27 +172,41 @@ def _read_parquet(path: Path) -> tuple[list[str], Records]:
     if not path.exists():
         read_utf8(path)
     try:
-        table = pyarrow.parquet.read_table(path)
+        file = pyarrow.parquet.ParquetFile(path)
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"The file is no readable Parquet: {str(error).rstrip('.')}.", where=str(path)) from error
-    names = _hub_label_names(table.schema.metadata or {})
-    try:
-        rows = table.to_pylist()
-    except UnicodeDecodeError:
-        raise _not_utf8(table, path) from None
-    records = ((Place(str(path), n, "row"), named_labels(row, names)) for n, row in enumerate(rows, start=1))
-    return list(table.column_names), records
+        raise _no_parquet(path, error) from error
+    names = _hub_label_names(file.schema_arrow.metadata or {})
 
-
-def _not_utf8(table: Any, path: Path) -> DataError:
-    """The error for a table of which a cell is no UTF-8, with its row."""
-    for number in range(table.num_rows):
+    def records() -> Records:
+        done = 0
         try:
-            table.slice(number, 1).to_pylist()
-        except UnicodeDecodeError as error:
-            where = f"{path}, row {number + 1}, byte offset {error.start} of its cell"
-            return DataError(f"Byte 0x{error.object[error.start]:02X} is not UTF-8.", where=where, hint="Mend the row.")
-    raise AssertionError("each row can be read, and all of them cannot")
+            for batch in file.iter_batches(_LOOKED_AT):
+                for number, row in enumerate(_rows_of(batch, path, done), start=done + 1):
+                    yield Place(str(path), number, "row"), named_labels(row, names)
+                done += batch.num_rows
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _no_parquet(path, error) from error
+
+    return list(file.schema_arrow.names), records()
+
+
+def _no_parquet(path: Path, error: Exception) -> DataError:
+    return DataError(f"The file is no readable Parquet: {str(error).rstrip('.')}.", where=str(path))
+
+
+def _rows_of(batch: Any, path: Path, before: int) -> list[dict[str, Any]]:
+    """The records of a part of a table, behind ``before`` others; DataError with the row where a cell is no UTF-8."""
+    try:
+        return list(batch.to_pylist())
+    except UnicodeDecodeError:
+        for number in range(batch.num_rows):
+            try:
+                batch.slice(number, 1).to_pylist()
+            except UnicodeDecodeError as error:
+                where = f"{path}, row {before + number + 1}, byte offset {error.start} of its cell"
+                found = f"Byte 0x{error.object[error.start]:02X} is not UTF-8."
+                raise DataError(found, where=where, hint="Mend the row.") from None
+        raise
 
 
 def _hub_label_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
@@ -224,4 +252,4 @@ def rows_from_records(records: Iterable[Mapping[str, Any]], columns: Columns, so
             columns = labels_read(known, columns, source)
         rows.append(row_of(record, columns, Place(source, number + 1, "row"), number))
     report = RowReport(columns=known)
-    return decided(rows, columns, report), report
+    return list(decided(lambda _: iter(rows), columns, report)), report

@@ -6,7 +6,7 @@ is ``metrics``'; the matching of names ``matching``'s; the layout of sequences `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,9 +17,9 @@ from pydantic import Field, model_validator
 
 from bertkit.errors import DataError
 from bertkit.labelled.columns import Columns
-from bertkit.labelled.glue import read_glue
+from bertkit.labelled.glue import glue_rows
 from bertkit.labelled.rows import RowReport, TextRow
-from bertkit.labelled.tables import columns_of, read_table, rows_from_records
+from bertkit.labelled.tables import columns_of, rows_from_records, table_rows
 from bertkit.metrics.bootstrap import Resampled
 from bertkit.notices import say
 from bertkit.tasks import clue_files, glue_files
@@ -82,15 +82,20 @@ class Classification:
             MissingError: The file is not there (exit 4).
             DataError: The file cannot be read (exit 3), with the row.
         """
+        report = RowReport()
+        return list(self.stream(path, task, report, strict=strict)), report
+
+    def stream(self, path: Path, task: Task, report: RowReport, *, strict: bool = False) -> Iterator[TextRow]:
+        """The same rows one after the other, while the file is read; ``report`` grows with them."""
         columns = task.columns or Columns()
         if columns.plain and path.suffix.lower() in (".tsv", ".txt"):
-            return read_glue(path, columns, strict=strict)
+            return glue_rows(path, columns, report, strict=strict)
         if task.hub and task.hub.columns and path.exists():
             # A Parquet or CSV copy of the hub's data has the hub's column names.
             known = columns_of(path)
             if columns.text not in known and task.hub.columns.text in known:
                 columns = replace(task.hub.columns, names=task.labels)
-        return read_table(path, columns)
+        return table_rows(path, columns, report)
 
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TextRow], RowReport]:
         """Rows of hub data."""
@@ -193,16 +198,16 @@ class Classification:
         return [_gold(row, labels) for row in rows]
 
     def write_official(
-        self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TextRow], task: Task, part: str
+        self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[TextRow], task: Task, part: str
     ) -> list[Path]:
         """The file for GLUE's or CLUE's server, for the parts that have one: see ``glue_files`` and ``clue_files``."""
         if part not in task.official:
             return []
-        path, values = folder / task.official[part], [prediction.value for prediction in predictions]
+        path = folder / task.official[part]
         if path.suffix == ".json":
-            clue_files.write_answers(path, [prediction.id for prediction in predictions], values, task)
+            clue_files.write_answers(path, ((one.id, one.value) for one in predictions), task)
         else:
-            glue_files.write_answers(path, values, task)
+            glue_files.write_answers(path, (one.value for one in predictions), task)
         return [path]
 
     def read_official(self, path: Path, rows: Sequence[TextRow], task: Task, labels: Labels) -> list[Prediction]:
@@ -264,7 +269,7 @@ def _names_of(rows: Sequence[TextRow], model_labels: Sequence[str] | None, for_t
         for row in rows if for_training else ():
             if row.label is None:
                 raise DataError("A training row has no label.", where=str(row.place))
-        given = [row.label for row in rows if row.label is not None]
+        given = dict.fromkeys(row.label for row in rows if row.label is not None)
         names = in_order([name for label in given for name in (label if isinstance(label, tuple) else (str(label),))])
         if twice := next(
             (pair for pair in pairwise(sorted(names, key=str.casefold)) if pair[0].casefold() == pair[1].casefold()), None

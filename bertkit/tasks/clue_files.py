@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,13 @@ from bertkit.labelled.tables import open_table
 from bertkit.tasks.task import Task
 
 
-def write_answers(path: Path, ids: Sequence[str], values: Sequence[Any], task: Task) -> None:
-    """The file of a part's predictions, in order; labels are CLUE's own codes."""
+def write_answers(path: Path, answers: Iterable[tuple[str, Any]], task: Task) -> None:
+    """The file of a part's predictions, ids and values in order; labels are CLUE's own codes."""
     codes = {name: code for code, name in task.columns.aliases.items()} if task.columns else {}
-    lines = [
-        json.dumps({"id": int(one) if one.isdecimal() else one, "label": codes.get(value, value)}, ensure_ascii=False)
-        for one, value in zip(ids, values, strict=True)
-    ]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for one, value in answers:
+            record = {"id": int(one) if one.isdecimal() else one, "label": codes.get(value, value)}
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def read_answers(path: Path, ids: Sequence[str]) -> list[tuple[str, str]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bertkit.labelled.split import hold_out
 from bertkit.notices import say
 from bertkit.tasks.kinds import Kind
 from bertkit.tasks.registry import kind_of
+from bertkit.tasks.streamed import StreamedRows, Streams
 from bertkit.tasks.task import HubData, Part, Task
 
 
@@ -91,29 +93,32 @@ def load_parts(
     max_train_samples: int | None = None,
     max_eval_samples: int | None = None,
     strict: bool = False,
+    streamed: bool = False,
 ) -> dict[str, TaskPart]:
     """The parts of the roles asked for, by name, training first.
 
     Files that are named come before ``folder``, and ``folder`` (a folder, one file, or a hub name) before the task's own hub
     data; files given touch no network. Where there is training data and no validation part, 10 % of it are held out, and
-    that is said; of several validation parts (MNLI's) one that is not there is said.
+    that is said; of several validation parts (MNLI's) one that is not there is said. With ``streamed`` the rows of a file
+    are read when they are used (:class:`StreamedRows`), where the kind can.
 
     Raises:
         MissingError: A file, folder, data set or a whole role is not there (exit 4).
         DataError: A file cannot be read (exit 3).
     """
     kind = kind_of(task)
+    read = partial(_read, kind, task, strict=strict, streamed=streamed and "train" not in roles)
     named = {"train": train_file, "validation": validation_file, "test": test_file}
     parts: dict[str, TaskPart] = {}
     if any(named[role] for role in roles):
         for role in roles:
             if (path := named[role]) is not None:
-                parts[role] = _read(kind, task, role, Path(path), strict)
+                parts[role] = read(role, Path(path))
         missing = [role for role in roles if role not in parts]
         if folder is not None and missing:
-            parts |= _found(kind, task, missing, folder, strict)
+            parts |= _found(kind, task, missing, folder, read)
     else:
-        parts = _found(kind, task, roles, folder, strict)
+        parts = _found(kind, task, roles, folder, read)
     parts = _with_validation(kind, task, parts, roles)
     return {name: _first(part, max_train_samples if part.role == "train" else max_eval_samples) for name, part in parts.items()}
 
@@ -143,7 +148,9 @@ def _how_labelled(task: Task, part: TaskPart, column: str | None) -> str:
     return f"`bertkit predict {task.name}` serves parts without labels."
 
 
-def _found(kind: Kind, task: Task, roles: Sequence[str], folder: str | None, strict: bool) -> dict[str, TaskPart]:
+def _found(
+    kind: Kind, task: Task, roles: Sequence[str], folder: str | None, read: Callable[[str, Path], TaskPart]
+) -> dict[str, TaskPart]:
     """Parts from a folder, a single file or the hub."""
     wanted = [part for part in task.parts if part.role in roles]
     if folder is None and task.hub is None:
@@ -154,12 +161,12 @@ def _found(kind: Kind, task: Task, roles: Sequence[str], folder: str | None, str
             hint=f"Give a folder with {_names(wanted)} as --data, or {flags}.",
         )
     if folder is not None and Path(folder).is_file():
-        return {roles[0]: _read(kind, task, roles[0], Path(folder), strict)}
+        return {roles[0]: read(roles[0], Path(folder))}
     if folder is None or not Path(folder).exists():
         return dict(_from_hub(kind, task, wanted, _hub(task, folder, wanted)))
     found = {part.name: path for part in wanted if (path := _file_of(part, Path(folder))) is not None}
     _say_absent(task, wanted, list(found), folder)
-    return {name: _read(kind, task, name, path, strict) for name, path in found.items()}
+    return {name: read(name, path) for name, path in found.items()}
 
 
 def _hub(task: Task, name: str | None, wanted: Sequence[Part]) -> HubData:
@@ -198,7 +205,10 @@ def _file_of(part: Part, folder: Path) -> Path | None:
     return None
 
 
-def _read(kind: Kind, task: Task, name: str, path: Path, strict: bool) -> TaskPart:
+def _read(kind: Kind, task: Task, name: str, path: Path, *, strict: bool, streamed: bool) -> TaskPart:
+    if streamed and isinstance(kind, Streams):
+        rows_of_file = StreamedRows(kind=kind, task=task, path=path, strict=strict)
+        return TaskPart(name=name, rows=rows_of_file, report=RowReport(), source=str(path))
     rows, report = kind.read(path, task, strict=strict)
     return _told(TaskPart(name=name, rows=rows, report=report, source=str(path)))
 
@@ -250,7 +260,7 @@ def _classes(row: Any) -> tuple[str, ...]:
 
 
 def _first(part: TaskPart, most: int | None) -> TaskPart:
-    return part if most is None or most >= len(part.rows) else replace(part, rows=part.rows[:most])
+    return part if most is None else replace(part, rows=part.rows[:most])
 
 
 def _names(parts: Sequence[Part]) -> str:

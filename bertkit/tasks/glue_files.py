@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +52,15 @@ def read_answers(path: Path, ids: Sequence[str]) -> list[tuple[str, str]]:
     return [found[key] for key in keys]
 
 
-def write_answers(path: Path, values: Sequence[Any], task: Task) -> None:
+def write_answers(path: Path, values: Iterable[Any], task: Task) -> None:
     """The file of a part's predictions, rows from 0.
 
     Classes are numbers where the task's files write them so (CoLA, SST-2, MRPC, QQP, WNLI), names elsewhere, and numbers
     (STS-B) are kept to the task's bounds: so the server takes them.
     """
-    lines = [f"{row}\t{_spelled(value, task)}" for row, value in enumerate(values)]
-    path.write_text("\n".join(["index\tprediction", *lines]) + "\n", encoding="utf-8", newline="\n")
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("index\tprediction\n")
+        file.writelines(f"{row}\t{_spelled(value, task)}\n" for row, value in enumerate(values))
 
 
 def _spelled(value: Any, task: Task) -> str:

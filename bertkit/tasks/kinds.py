@@ -147,6 +147,12 @@ class Coverage:
         names = ("rows", "cut_rows", "cut_tokens", "emptied", "unreachable")
         return {name: getattr(self, name) for name in names} | {"ceilings": dict(self.ceilings)}
 
+    def add(self, more: Coverage) -> None:
+        """Counts further rows. What is out of reach can be told of all rows together alone, and falls away."""
+        for name in ("rows", "examples", "cut_rows", "cut_tokens", "emptied", "skipped"):
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+        self.unreachable, self.ceilings, self.notes = 0, {}, []
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError
-from bertkit.labelled.files import lines_of, read_utf8
+from bertkit.labelled.files import read_lines
 from bertkit.notices import say
 from bertkit.tasks.kinds import Labels, Prediction
 
@@ -33,9 +34,20 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     Raises:
         ValueError: A number that JSON has not (NaN).
     """
+    with writing(path) as write:
+        write(records)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Callable[[Iterable[Mapping[str, Any]]], None]]:
+    """Hands out a function that writes records as they come; the file gets its name when all of them are there."""
     unfinished = path.with_name(path.name + ".tmp")
-    with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{json.dumps(record, ensure_ascii=False, allow_nan=False)}\n" for record in records)
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            yield lambda records: file.writelines(f"{json.dumps(r, ensure_ascii=False, allow_nan=False)}\n" for r in records)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
     unfinished.replace(path)
 
 
@@ -46,7 +58,13 @@ def read_predictions(path: Path) -> list[Prediction]:
         MissingError: It is not there (exit 4).
         DataError: A line is no such object (exit 3), with its number.
     """
-    return [_prediction(line, f"{path}, line {number}") for number, line in enumerate(lines_of(read_utf8(path)), start=1)]
+    return list(each_prediction(path))
+
+
+def each_prediction(path: Path) -> Iterator[Prediction]:
+    """The same, one after the other."""
+    for number, line in enumerate(read_lines(path), start=1):
+        yield _prediction(line, f"{path}, line {number}")
 
 
 def _prediction(line: str, where: str) -> Prediction:

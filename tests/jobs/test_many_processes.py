@@ -23,7 +23,7 @@ for command in json.loads(sys.argv[1]):
 """
 
 
-@pytest.mark.parametrize(("processes", "sizes"), [(3, [(22, 8)]), (2, [(11, 4), (1, 1)])])
+@pytest.mark.parametrize(("processes", "sizes"), [(3, [(22, 8)]), (2, [(300, 64), (1, 1)])])
 def test_each_row_once_and_in_order(
     bertkit: Call, trained: Path, sst2: Path, processes: int, sizes: list[tuple[int, int]]
 ) -> None:
