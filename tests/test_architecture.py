@@ -35,6 +35,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "transformers": ("bench/", "model/hf"),
     "datasets": ("labelled/", "corpus/hub", "metrics/shells/", "metrics/added"),  # evaluate's Features are datasets'
     "evaluate": ("metrics/shells/", "metrics/added"),
+    "onnxruntime": ("bench/",),
 }
 NO_TORCH = ("corpus/", "labelled/", "cli/", "errors", "fields", "notices", "foreign_bytes", "randomness")
 # Function-level imports: in the command line, in the package's own __init__, and of these slow or optional modules anywhere.
@@ -42,6 +43,7 @@ FREE_INSIDE = ("cli/", "__init__", "__main__")
 SLOW = {
     "datasets", "evaluate", "transformers", "accelerate", "torch", "scipy", "sklearn", "pyarrow", "rich", "tensorboard", "wandb",
     "huggingface_hub", "tokenizers", "safetensors", "numpy", "psutil", "pydoc_data", "unicodedata", "difflib", "bertkit",
+    "onnxruntime", "onnxscript",
 }  # fmt: skip
 
 

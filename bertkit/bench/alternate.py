@@ -14,11 +14,15 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one side did in one round: ``units`` (tokens, or texts) in ``seconds``; ``parts`` is the share of each part."""
+    """What one side did in one round: ``units`` (tokens) in ``seconds``; ``parts`` is the seconds of each part.
+
+    ``texts`` are the sequences among them, where somebody asks.
+    """
 
     units: int
     seconds: float
     parts: dict[str, float]
+    texts: int = 0
 
     @property
     def rate(self) -> float:

@@ -78,6 +78,14 @@ def write_start(model: Path, folder: Path, head: str, names: Sequence[str], *, s
             shutil.copyfile(model / name, folder / name)
 
 
+def begun(folder: Path, head: str, config: dict[str, Any]) -> nn.Module:
+    """transformers' model of a head over the weights of ``folder``, in fp32; a head that does not fit is new."""
+    made: nn.Module = CLASSES[head].from_pretrained(
+        folder, config=BertConfig(**config), dtype=torch.float32, ignore_mismatched_sizes=True
+    )
+    return made
+
+
 def load(folder: Path, head: str) -> nn.Module:
     """The transformers model of a folder, in fp32."""
     loaded: nn.Module = CLASSES[head].from_pretrained(folder, dtype=torch.float32)

@@ -62,6 +62,8 @@ app.add_typer(_corpus, name="corpus")
 _tokenizer.command("train", cls=Command)(tokenizer.train)
 app.add_typer(_tokenizer, name="tokenizer")
 _bench.command("pretrain", cls=Command)(bench.pretrain)
+_bench.command("finetune", cls=Command)(bench.finetune)
+_bench.command("predict", cls=Command)(bench.predict)
 app.add_typer(_bench, name="bench")
 app.command("tasks", cls=Command)(tasks.tasks)
 for _name, _function in (("ls", recipes.ls), ("show", recipes.show), ("cp", recipes.cp)):

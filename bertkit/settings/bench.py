@@ -10,8 +10,8 @@ from pydantic import Field
 from bertkit.batches.examples import ExampleSettings
 from bertkit.batches.masking import MaskingSettings
 from bertkit.fields import Settings
-from bertkit.settings.parts import TokenizerSettings
-from bertkit.training.device import TrainingDeviceSettings
+from bertkit.settings.parts import DataSettings, TokenizerSettings
+from bertkit.training.device import DeviceSettings, TrainingDeviceSettings
 from bertkit.training.precision import Asked
 
 Other = Literal["transformers"]
@@ -44,3 +44,40 @@ class BenchPretrainSettings(Settings):
                 ("corpus", "tokenizer.path"),
                 "A corpus is measured with a tokenizer: give both corpus and tokenizer.path, or neither.",
             )
+
+
+class _Measured(Settings):
+    """What the benches over a task's rows share."""
+
+    model: str = Field(description="A run folder, a Hugging Face BERT folder or a hub name.")
+    cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
+    data: DataSettings = Field(default_factory=DataSettings)
+    max_length: int = Field(128, ge=3, description="Tokens of a sequence at most, special tokens included.")
+    rounds: int = Field(5, ge=1, description="Times that each side runs.")
+    memory: bool = Field(True, description="Measure the peak of memory too, each side in a process of its own.")
+
+
+class BenchFinetuneSettings(_Measured):
+    """``bertkit bench finetune``."""
+
+    device: TrainingDeviceSettings = Field(default_factory=TrainingDeviceSettings)
+    task: str = Field("mnli", description="A task that `bertkit tasks` lists.")
+    vs: Other | None = Field(None, description="Do the same work with transformers too, in turn.")
+    vs_precision: Asked = Field("fp32", description="The numbers of the other side: fp32 (what transformers takes), bf16, auto.")
+    pad: Literal["max", "longest", "both"] = Field(
+        "max", description="What the other side pads to: max_length, as run_glue does, the longest of the batch, or both in turn."
+    )
+    seconds: float = Field(10.0, gt=0, description="Seconds of one run of one side.")
+    batch_size: int = Field(32, ge=1, description="Sequences a step.")
+    dropout: float | None = Field(None, ge=0, lt=1, description="Of every kind, on both sides; unset: as the model's files say.")
+    seed: int = Field(42, ge=0, lt=2**63, description="The seed of everything that is drawn.")
+
+
+class BenchPredictSettings(_Measured):
+    """``bertkit bench predict``."""
+
+    device: DeviceSettings = Field(default_factory=DeviceSettings)
+    task: str | None = Field(None, description="A task over texts; unset: the one that the model was trained for.")
+    vs: Literal["transformers", "onnxruntime"] | None = Field(None, description="Do the same work another way too, in turn.")
+    rows: int = Field(2048, ge=1, description="Rows of one run of one side, those that follow in the file each time.")
+    batch_size: int = Field(32, ge=1, description="Texts that the other side takes at once.")

@@ -1,0 +1,95 @@
+"""``bertkit bench finetune`` and ``predict``: both sides do the same work on the same rows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertkit.bench.finetuning import padded_to
+from bertkit.bench.onnx import session
+from bertkit.bench.predicting import Slices
+from bertkit.bench.work import tuning_flops
+from bertkit.cli.main import run
+from bertkit.errors import MissingError
+from bertkit.labelled.rows import TextRow
+from bertkit.model.config import EncoderConfig
+from bertkit.tasks.models import build_model
+from bertkit.tasks.text_examples import TextExample, collate_texts
+
+CONFIG = EncoderConfig(
+    vocab_size=30_522, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, pad_token_id=0
+)
+
+
+WORDS = ("a", "good", "fine", "film")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of 32 columns over a vocabulary of a few words, with dropout 0 in its files."""
+    vocabulary = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *(f"##{c}" for c in "abcdefgh"))
+    made = tmp_path_factory.mktemp("model")
+    config = CONFIG.changed(vocab_size=len(vocabulary), labels=("negative", "positive"), hidden_dropout_prob=0.0)
+    build_model("classification", config, seed=4).save(made)
+    (made / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    (made / "tokenizer_config.json").write_text('{"do_lower_case": true, "tokenizer_class": "BertTokenizer"}')
+    lines = [f"{' '.join(WORDS[: 1 + n % 4])}\t{n % 2}" for n in range(40)]
+    (made / "rows.tsv").write_text("sentence\tlabel\n" + "\n".join(lines) + "\n")
+    return made
+
+
+def test_what_the_other_side_is_padded_to() -> None:
+    examples = [
+        TextExample(row=n, ids=np.arange(1, size + 1, dtype=np.int32), types=np.zeros(size, np.int32), label=n)
+        for n, size in enumerate((3, 5))
+    ]
+    batch = collate_texts(examples)
+    assert padded_to(batch, None)["input_ids"].tolist() == [[1, 2, 3, 0, 0], [1, 2, 3, 4, 5]]
+    wide = padded_to(batch, 7)
+    assert {name: tuple(value.shape) for name, value in wide.items()} == {
+        "input_ids": (2, 7), "attention_mask": (2, 7), "token_type_ids": (2, 7), "labels": (2,)
+    }  # fmt: skip
+    assert wide["attention_mask"].sum(1).tolist() == [3, 5]
+
+
+def test_useful_work_of_tuning_by_hand() -> None:
+    base = EncoderConfig.of_size("base", vocab_size=30_528)
+    every = 3 * (24 * 12 * 768**2 + 4 * 12 * 40 * 768)
+    assert tuning_flops(base, length=40, texts=1.0) == pytest.approx(every, rel=1e-12)
+    assert tuning_flops(base, length=40, texts=1 / 40) == pytest.approx(every - 3 * 18 * 768**2 * 39 / 40, rel=1e-12)
+
+
+def test_slices_take_turns_and_begin_again() -> None:
+    rows = [TextRow(id=str(n), text=str(n)) for n in range(5)]
+    slices = Slices(rows, 2, [10, 20, 30, 40, 50])
+    found = [([row.id for row in taken], tokens) for taken, tokens in map(slices.slice, (-1, 0, 1, 2))]
+    assert found == [(["0", "1"], 30), (["0", "1"], 30), (["2", "3"], 70), (["4", "0"], 60)]
+
+
+@pytest.mark.slow
+def test_predicting_and_tuning_beside_transformers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--model", str(folder), "--precision", "fp32", "--no-memory", "--rounds", "1", "--json")
+    rows = str(folder / "rows.tsv")
+    assert run(["bench", "predict", *flags, "--task", "sst2", "--test-file", rows, "--rows", "40", "--vs", "transformers"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["metrics"]["texts_per_second"] > 0
+    assert told["bench"]["agreement"] == {"transformers": 1.0}
+    assert set(told["bench"]["ratio"]) == {"transformers"}
+    few = ("--seconds", "0.05", "--batch-size", "4", "--max-length", "16", "--vs", "transformers", "--pad", "both")
+    assert run(["bench", "finetune", *flags, "--task", "sst2", "--train-file", rows, *few]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told["bench"]["rates"]) == {"bertkit", "transformers, 16", "transformers, longest"}
+    assert all({"data", "forward", "backward", "optimizer"} <= set(parts) for parts in told["bench"]["parts"].values())
+    assert 0 < told["bench"]["share_of_ceiling"] < 1.2
+    assert run(["bench", "predict", *flags, "--task", "conll2003", "--test-file", rows]) == 2
+    capsys.readouterr()
+
+
+def test_onnxruntime_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingError, match="onnxruntime is not installed"):
+        session(tmp_path, threads=1)
