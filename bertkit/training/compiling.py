@@ -24,8 +24,8 @@ Became = Literal["on", "off"]
 def resolve(asked: Asked, device: torch.device) -> Became:
     """What ``asked`` becomes on ``device``.
 
-    ``auto`` is off. On CPUs with AVX2 the compiled parts won nothing that was above the noise (docs/speed.md), and
-    compiling takes 20 seconds or more of each start; with AVX512 and on CUDA nobody has measured them.
+    ``auto`` is off. On a CPU with AVX2 the compiled parts gained nothing at width 512, at 128 the measurements do not tell,
+    and compiling took 10 to 53 seconds of a start (docs/speed.md); with AVX512 and on CUDA nobody has measured them.
     """
     if asked != "on":
         return "off"

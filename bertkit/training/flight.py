@@ -20,11 +20,13 @@ class Agreed:
         elapsed: The share of the time that will be spent in its middle, 0 without a clock.
         tokens: Of all processes.
         counts: Targets of each part, of all processes.
+        late: The time is nearly up, and what is done at this step's report may leave none for another: it has to land first.
     """
 
     began: float
     elapsed: float
     tokens: int
+    late: bool
     counts: dict[str, int]
 
 

@@ -10,7 +10,8 @@ on with the same draws, without any stored random state.
 
 On CUDA nobody waits for a step to end: the optimizer's kernel itself leaves out what is not finite, and what came of a
 step is read while the device computes the next one's gradients. That is before the next one's optimizer, so rates, counts
-and weights are at every report what they would be had the loop waited.
+and weights are at every report what they would be had the loop waited. Near the end of the time it does wait: a validation at
+a report may leave no time for another step, which must not have begun.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class Loop:
         self.passed = False
         flying: Flying | None = None
         while True:
-            if flying and (not self.ahead or self._at_end(until, 1)):
+            if flying and (not self.ahead or flying.begun.agreed.late or self._at_end(until, 1)):
                 yield from self._landed(flying)
                 flying = None
             if self._at_end(until):
@@ -185,6 +186,8 @@ class Loop:
             elapsed=self.budget.share(free + told[2] / 2, told[1]),
             tokens=int(told[5]),
             counts={name: int(count) for name, count in zip(self._names, told[6:], strict=True)},
+            # A validation at the last report, one at this step's and the end's own; this step and one more.
+            late=not self.budget.leaves_time(free, 2 * told[2], 3 * told[1]),
         )
 
     def _finish(self, begun: Begun) -> Flying:
@@ -222,7 +225,9 @@ class Loop:
             # An overflow of fp16 gradients is the scaler's search for its scale, not a divergence, until that was 1.
             state.in_a_row += scaler is None or not finite or scaler.get_scale() < 1.0
         state.seconds = self.clock.seconds()
-        self._last = state.seconds - max(agreed.began, self._resumed)
+        took = state.seconds - max(agreed.began, self._resumed)
+        # Where the loop begins to wait, part of a step was done before the last one's report: no measure of the next.
+        self._last = max(took, self._last) if agreed.late and agreed.began < self._resumed else took
         yield StepReport(
             step=state.step,
             epoch=at.epoch,
@@ -231,7 +236,7 @@ class Loop:
             rate=flying.rate,
             parts=self._parts(totals, agreed.counts),
             tokens=agreed.tokens,
-            seconds=self._last,
+            seconds=took,
             total_seconds=state.seconds,
             total_tokens=state.tokens,
             grad_norm=norm,

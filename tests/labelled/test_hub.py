@@ -1,5 +1,6 @@
 """Hub data against a small hub on the loopback address; each try in a process of its own, since the libraries read the
-environment once. What must hold: the same rows online, from the cache alone, and an answer within seconds without either.
+environment once. What must hold: the same rows online, from the cache alone, and without either an answer at once: whoever
+waits is counted, not timed, as a busy machine takes its time for the imports alone.
 """
 
 import importlib.util
@@ -7,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ for split, (tokens, tags) in ner.items():
 """
 LOAD = """
 import json, sys, time
-started = time.monotonic()
+waited = []
+time.sleep = waited.append
 from bertkit.errors import BertkitError
 from bertkit.tasks.data import load_parts
 from bertkit.tasks.registry import task_named
@@ -61,7 +62,7 @@ for name, folder in json.loads(sys.argv[1]):
         print(json.dumps(rows))
     except BertkitError as error:
         print(json.dumps([type(error).__name__, error.message, error.where, error.hint]))
-print(json.dumps(time.monotonic() - started))
+print(json.dumps(sum(waited)))
 """
 
 
@@ -117,13 +118,10 @@ def test_rows_online_then_from_the_cache_alone(hub_server: Any, root: Path, tmp_
 
 
 @pytest.mark.parametrize("environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:9"}])
-def test_without_network_and_cache_the_answer_comes_in_seconds(tmp_path: Path, environment: dict[str, str]) -> None:
-    started = time.monotonic()
-    cola, ner, seconds = load([("cola", None), ("conll2003", None)], tmp_path, **environment)
+def test_without_network_and_cache_the_answer_comes_without_waiting(tmp_path: Path, environment: dict[str, str]) -> None:
+    cola, ner, waited = load([("cola", None), ("conll2003", None)], tmp_path, **environment)
     for (kind, message, _, hint), files in ((cola, "train.tsv, dev.tsv"), (ner, "train.txt, valid.txt")):
         assert kind == "MissingError"
         assert "cannot be fetched" in message
         assert all(word in hint for word in (files, "--data", "--train-file", "HF_ENDPOINT", "HF_HUB_OFFLINE"))
-    # Left to themselves the libraries retry for 25 s; importing them takes 3 s here, more on a busy machine.
-    assert seconds < 20
-    assert time.monotonic() - started < 60
+    assert waited == 0  # left to themselves the libraries wait for 23 s between their tries

@@ -324,7 +324,7 @@ def test_other_runtime_errors_are_not_taken_for_memory(tmp_path: Path) -> None:
         next(toy_run(tmp_path, model=Wrong()).steps())
 
 
-@pytest.mark.parametrize("every", [30, 41, 1000])
+@pytest.mark.parametrize("every", [30, 31, 41, 45, 90, 1000])
 def test_time_budget_ends_on_time_with_validation_and_saving(tmp_path: Path, every: int) -> None:
     """Steps of 1 s, a validation of 7 s now and then and at the end, and a last saving of 5 s, in a budget of 120 s."""
     now = [1000.0]
