@@ -58,7 +58,7 @@ class Evaluation:
         scores = {}
         for name, each in scored.items():
             own = self.kind.score(each.predictions, each.part.rows, self.task, self.labels)
-            scores[name] = with_added(own, self.added, each.predictions, self.kind.name, self.labels)
+            scores[name] = with_added(own, self.added, each.predictions, self.kind.head, self.labels)
         figures = figures_of(scores, self.task)
         console.metrics(figures)
         told = {}

@@ -11,6 +11,7 @@ import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -59,13 +60,23 @@ def question_scores(golds: Sequence[str], predicted: str, *, version: int) -> tu
     return max(exact_score(gold, predicted) for gold in texts), f1
 
 
-def scores_by_question(golds: Golds, predictions: Mapping[str, str], *, version: int) -> dict[str, tuple[float, float]]:
+class QuestionScores(Protocol):
+    """Exact and F1 (0–1) of one question: :func:`question_scores`, or another scorer's (``metrics.cmrc``)."""
+
+    def __call__(self, golds: Sequence[str], predicted: str, *, version: int) -> tuple[float, float]:
+        """Its golds and its predicted text; the version says whether questions may have no answer (2)."""
+        ...
+
+
+def scores_by_question(
+    golds: Golds, predictions: Mapping[str, str], *, version: int, scorer: QuestionScores = question_scores
+) -> dict[str, tuple[float, float]]:
     """Exact and F1 (0–1) by question id, in the golds' order; a question without a prediction gets 0.
 
     evaluate-v1.1.py counts such a question as wrong too; evaluate-v2.0.py fails on it.
     """
     return {
-        key: question_scores(texts, predictions[key], version=version) if key in predictions else (0.0, 0.0)
+        key: scorer(texts, predictions[key], version=version) if key in predictions else (0.0, 0.0)
         for key, texts in golds.items()
     }
 
@@ -77,6 +88,7 @@ def squad_scores(
     version: int,
     null_odds: Mapping[str, float] | None = None,
     threshold: float = 1.0,
+    scorer: QuestionScores = question_scores,
 ) -> dict[str, float | int]:
     """The official scores, 0–100.
 
@@ -86,6 +98,7 @@ def squad_scores(
         version: 1 (evaluate-v1.1) or 2 (evaluate-v2.0).
         null_odds: 2.0 only: the higher, the surer that there is no answer. With it the best thresholds are given too.
         threshold: 2.0 only: odds above it make the answer ``""`` (evaluate-v2.0's ``--na-prob-thresh``, 1.0 unless set).
+        scorer: Scores one question; SQuAD's own unless another is given.
 
     Returns:
         ``exact``, ``f1``, ``total``; for 2.0 also ``HasAns_…`` and ``NoAns_…`` (each with ``exact``, ``f1``, ``total``, only
@@ -96,7 +109,7 @@ def squad_scores(
     """
     if not golds:
         raise ValueError("there is no question to score")
-    raw = scores_by_question(golds, predictions, version=version)
+    raw = scores_by_question(golds, predictions, version=version, scorer=scorer)
     if version == 1:
         return _averages(raw, list(golds))
     answered = {key: bool(texts) for key, texts in golds.items()}

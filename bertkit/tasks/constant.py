@@ -17,9 +17,9 @@ def constant_score(kind: Kind, rows: Sequence[Any], task: Task, labels: Labels) 
     Where such answers have no figure (a correlation), or none but 0 (entities), it is 0.
     """
     golds = kind.golds(rows, labels)
-    if labels.problem == "regression" or kind.name not in ("classification", "span"):
+    if labels.problem == "regression" or kind.head not in ("classification", "span"):
         return 0.0
-    if kind.name == "span":
+    if kind.head == "span":
         answers: list[Any] = [""]
     else:
         frequent = Counter(_hashable(gold) for gold in golds).most_common(1)[0][0]

@@ -5,23 +5,8 @@ from __future__ import annotations
 from bertkit.tasks.clue import CLUE
 from bertkit.tasks.glue import GLUE, SNLI
 from bertkit.tasks.own import OWN
+from bertkit.tasks.questions import QUESTIONS
 from bertkit.tasks.task import HubData, Part, Task
-
-SQUAD = Task(
-    name="squad",
-    title="SQuAD 1.1 and 2.0: the span of a text that answers a question",
-    kind="span",
-    parts=(
-        Part(name="train", files=("train-v1.1.json", "train-v2.0.json", "train-v1.1*.json", "train-v2.0*.json", "train.json")),
-        Part(name="validation", files=("dev-v1.1.json", "dev-v2.0.json", "dev-v1.1*.json", "dev-v2.0*.json", "dev.json")),
-        Part(name="test", files=("test.json",)),
-    ),
-    hub=HubData(id="rajpurkar/squad"),
-    metrics=("f1", "exact"),
-    problem="",
-    training={"batch_size": 32, "epochs": 2.0},
-    official={"validation": "predictions.json", "test": "predictions.json"},
-)
 
 CONLL2003 = Task(
     name="conll2003",
@@ -38,4 +23,4 @@ CONLL2003 = Task(
     official={"validation": "predictions.txt", "test": "predictions.txt"},
 )
 
-TASKS = (*GLUE, SNLI, *CLUE, SQUAD, CONLL2003, *OWN)
+TASKS = (*GLUE, SNLI, *CLUE, *QUESTIONS, CONLL2003, *OWN)

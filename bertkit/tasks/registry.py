@@ -25,6 +25,7 @@ _kinds: dict[str, str] = {
     "classification": "bertkit.tasks.classification:Classification",
     "tagging": "bertkit.tasks.tagging:Tagging",
     "span": "bertkit.tasks.span:Span",
+    "span_chinese": "bertkit.tasks.span_chinese:ChineseSpan",
 }
 
 

@@ -19,7 +19,7 @@ from bertkit.errors import DataError
 from bertkit.labelled.rows import QuestionRow, RowReport
 from bertkit.labelled.squad import read_predictions, read_squad, squad_records, write_json
 from bertkit.metrics.bootstrap import Resampled
-from bertkit.metrics.squad import scores_by_question, squad_scores
+from bertkit.metrics.squad import QuestionScores, question_scores, scores_by_question, squad_scores
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 from bertkit.tasks.detail import Detail
@@ -72,6 +72,7 @@ class Span:
     name: ClassVar[str] = "span"
     head: ClassVar[str] = "span"
     settings: ClassVar[type[KindSettings]] = SpanSettings
+    scorer: ClassVar[QuestionScores] = staticmethod(question_scores)
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[QuestionRow], RowReport]:
         """Questions of one official JSON file; see :func:`bertkit.labelled.squad.read_squad`."""
@@ -111,7 +112,7 @@ class Span:
         for_training: bool = False,
     ) -> Encoded:
         """Windows in row order; see :func:`bertkit.tasks.span_examples.encode_questions`."""
-        return encode_questions(rows, wordpiece, settings, segments=segments, for_training=for_training)
+        return encode_questions(rows, wordpiece, settings, segments=segments, for_training=for_training, scorer=self.scorer)
 
     def collate(self, examples: Sequence[SpanExample]) -> SpanBatch:
         """One batch, in the order given; with targets where every example has one."""
@@ -157,12 +158,12 @@ class Span:
             raise DataError(
                 "There is nothing to score: no question has a gold answer.", where=rows[0].place.file if rows else None
             )
-        golds, texts, version = _judged(kept)
-        values: dict[str, float | None] = dict(squad_scores(golds, texts, version=version))
+        golds, texts, version = judged(kept)
+        values: dict[str, float | None] = dict(squad_scores(golds, texts, version=version, scorer=self.scorer))
         odds = {row.id: float(said.more["null_odds"]) for row, said in kept if "null_odds" in said.more}
         if len(odds) == len(kept):
             unthresholded = {row.id: str(said.more["best_text"]) for row, said in kept}
-            found = squad_scores(golds, unthresholded, version=2, null_odds=odds)
+            found = squad_scores(golds, unthresholded, version=2, null_odds=odds, scorer=self.scorer)
             values |= {key: value for key, value in found.items() if key.startswith("best_")}
         return Scores(
             values={key: value for key, value in values.items() if key != "total"},
@@ -173,16 +174,15 @@ class Span:
 
     def resampled(self, predictions: Sequence[Prediction], rows: Sequence[QuestionRow], task: Task, labels: Labels) -> Resampled:
         """``exact`` or ``f1`` (0–100) as a function of how often each question with gold is drawn."""
-        golds, texts, version = _judged([(row, said) for row, said in zip(rows, predictions, strict=True) if row.labelled])
+        golds, texts, version = judged([(row, said) for row, said in zip(rows, predictions, strict=True) if row.labelled])
         place = 0 if task.primary == "exact" else 1
-        return Resampled.of_mean(
-            np.array([100.0 * pair[place] for pair in scores_by_question(golds, texts, version=version).values()])
-        )
+        pairs = scores_by_question(golds, texts, version=version, scorer=self.scorer).values()
+        return Resampled.of_mean(np.array([100.0 * pair[place] for pair in pairs]))
 
     def detail(self, predictions: Sequence[Prediction], rows: Sequence[QuestionRow], labels: Labels) -> Detail:
         """The questions with a wrong answer; see :func:`bertkit.tasks.span_detail.span_detail`."""
-        _, _, version = _judged([(row, said) for row, said in zip(rows, predictions, strict=True) if row.labelled])
-        return span_detail(predictions, rows, version=version)
+        _, _, version = judged([(row, said) for row, said in zip(rows, predictions, strict=True) if row.labelled])
+        return span_detail(predictions, rows, version=version, scorer=self.scorer)
 
     def golds(self, rows: Sequence[QuestionRow], labels: Labels) -> list[Any]:
         """The answers' texts."""
@@ -220,7 +220,7 @@ class Span:
         return [Prediction(id=row.id, value=found.get(row.id), gold=gold) for row, gold in zip(rows, golds, strict=True)]
 
 
-def _judged(kept: Sequence[tuple[QuestionRow, Prediction]]) -> tuple[dict[str, list[str]], dict[str, str], int]:
+def judged(kept: Sequence[tuple[QuestionRow, Prediction]]) -> tuple[dict[str, list[str]], dict[str, str], int]:
     """Gold texts and predicted texts by id, and the version of the arithmetic: 2 where a question may have no answer."""
     golds = {row.id: [answer.text for answer in row.answers] for row, _ in kept}
     texts = {row.id: str(said.value) for row, said in kept if said.value is not None}

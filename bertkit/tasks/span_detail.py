@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bertkit.labelled.rows import QuestionRow
-from bertkit.metrics.squad import question_scores
+from bertkit.metrics.squad import QuestionScores
 from bertkit.tasks.detail import Detail, Wrong, surest_first
 from bertkit.tasks.kinds import Prediction
 
 
-def span_detail(predictions: Sequence[Prediction], rows: Sequence[QuestionRow], *, version: int) -> Detail:
+def span_detail(
+    predictions: Sequence[Prediction], rows: Sequence[QuestionRow], *, version: int, scorer: QuestionScores
+) -> Detail:
     """Of predictions, one a row; how sure an answer is says the n-best list, where there is one."""
-    return Detail(wrong=surest_first(_wrong(predictions, rows, version)))
+    return Detail(wrong=surest_first(_wrong(predictions, rows, version, scorer)))
 
 
-def _wrong(predictions: Sequence[Prediction], rows: Sequence[QuestionRow], version: int) -> Iterator[Wrong]:
+def _wrong(
+    predictions: Sequence[Prediction], rows: Sequence[QuestionRow], version: int, scorer: QuestionScores
+) -> Iterator[Wrong]:
     for one, row in zip(predictions, rows, strict=True):
         golds = [answer.text for answer in row.answers]
         text = "" if one.value is None else str(one.value)
-        if not row.labelled or (one.value is not None and question_scores(golds, text, version=version)[0] == 1.0):
+        if not row.labelled or (one.value is not None and scorer(golds, text, version=version)[0] == 1.0):
             continue
         said = f"{' | '.join(dict.fromkeys(golds)) or 'no answer'}, predicted {text or 'no answer'}"
         texts = {"question": row.question}

@@ -19,6 +19,7 @@ from pydantic import Field
 from bertkit.batches.windows import Window, check_windows, trusted_windows, windows
 from bertkit.labelled.rows import QuestionRow, RowReport
 from bertkit.labelled.squad import answer_fault, shown
+from bertkit.metrics.squad import QuestionScores, question_scores
 from bertkit.notices import say
 from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings
 from bertkit.tasks.span_reach import Ints, Reach, span_of
@@ -85,12 +86,19 @@ _NO_TRUST: npt.NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
 
 
 def encode_questions(
-    rows: Sequence[QuestionRow], wordpiece: WordPiece, settings: SpanSettings, *, segments: int = 2, for_training: bool = False
+    rows: Sequence[QuestionRow],
+    wordpiece: WordPiece,
+    settings: SpanSettings,
+    *,
+    segments: int = 2,
+    for_training: bool = False,
+    scorer: QuestionScores = question_scores,
 ) -> Encoded:
     """Every row's windows, in row order.
 
     Training leaves out rows whose answers do not stand where the file says, that hold no token of theirs or lie whole in no
     window, and (where "no answer" is none of the answers) questions without one; all counted and listed in the coverage.
+    ``scorer`` is the one by which the score that a perfect model could get is counted.
 
     Raises:
         UsageError: The stride would leave tokens of some row in no window, or a question leaves no room (exit 2).
@@ -105,16 +113,15 @@ def encode_questions(
     if long:
         check_windows(min(long), settings.stride, max_length=settings.max_length)
     coverage = Coverage(rows=len(rows))
-    report, reach = (
-        RowReport(),
-        Reach(settings.max_answer_length, nulls=settings.answerless(rows), version_2=may_be_null(rows)),
-    )
+    report = RowReport()
+    nulls = settings.answerless(rows)
+    reach = Reach(settings.max_answer_length, nulls=nulls, version_2=may_be_null(rows), scorer=scorer)
     examples: list[SpanExample] = []
     for number, (row, each, room) in enumerate(zip(rows, tokens, rooms, strict=True)):
         cuts = windows(len(each.context), room, settings.stride if len(each.context) > room else 0)
         frame = _Frame(number, each, wordpiece, segments)
         if for_training:
-            examples += _training(row, frame, cuts, report, nulls=reach.nulls)
+            examples += _training(row, frame, cuts, report, nulls=nulls)
         else:
             owner = trusted_windows(cuts, len(each.context))
             examples += frame.windows(cuts, owner)

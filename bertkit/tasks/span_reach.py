@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bertkit.batches.windows import Window
 from bertkit.labelled.rows import Answer, QuestionRow
 from bertkit.labelled.squad import shown
-from bertkit.metrics.squad import question_scores
+from bertkit.metrics.squad import QuestionScores
 from bertkit.tasks.kinds import Coverage
 
 Ints = npt.NDArray[np.int32]
@@ -33,9 +33,11 @@ class Reach:
         longest: Tokens of an answer at most.
         nulls: Whether "no answer" is among the answers.
         version_2: Whether 2.0's arithmetic scores the rows.
+        scorer: Scores one question.
     """
 
-    def __init__(self, longest: int, *, nulls: bool, version_2: bool) -> None:
+    def __init__(self, longest: int, *, nulls: bool, version_2: bool, scorer: QuestionScores) -> None:
+        self.scorer = scorer
         self.longest = longest
         self.nulls = nulls
         self.version = 2 if version_2 else 1
@@ -70,7 +72,7 @@ class Reach:
                 if text in golds:
                     return 1.0, 1.0
                 texts.append(text)
-        scores = [question_scores(golds, text, version=self.version) for text in dict.fromkeys(texts)]
+        scores = [self.scorer(golds, text, version=self.version) for text in dict.fromkeys(texts)]
         return max((exact for exact, _ in scores), default=0.0), max((f1 for _, f1 in scores), default=0.0)
 
     def _legal(self, first: int, last: int, cuts: Sequence[Window], owner: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
