@@ -104,14 +104,19 @@ def test_gradients_losses_and_weights_of_any_split(several: Path, corpus: Path, 
         alike(tmp_path / "8x1", folder)
         other = load_file(folder / file)
         assert other.keys() == first.keys()
-        for name, each in first.items():
-            if "exp_avg" in name and "sq" not in name:  # after one step a tenth of the gradient
-                assert (other[name] - each).abs().max() <= 1e-5 * max(each.abs().max(), 1e-6), name
+        checked = 0
+        moved = weights(folder)
         for name, each in weights(tmp_path / "8x1").items():
-            # Adam's first step is the rate times the sign: where a gradient is mere rounding (a key's bias moves no
-            # attention), so is the weight.
-            far = (weights(folder)[name] - each).abs() > 1e-5 * each.abs().max()
-            assert far.float().mean() < 0.01 or name.endswith("key.bias"), name
+            mean, other_mean = first[f"exp_avg.{name}"], other[f"exp_avg.{name}"]  # after one step a tenth of the gradient
+            most = mean.abs().max()
+            assert (other_mean - mean).abs().max() <= 1e-5 * max(most, 1e-6), name
+            # Adam's first step is rate x g / (|g| + 1e-6): an error of 1e-5 x the largest gradient moves it by less than 1e-5 of
+            # the rate where g² is above 1e-6 x that one. Smaller ones (of a key's bias, which moves no attention) are rounding.
+            settled = (10 * mean) ** 2 >= 1e-6 * 10 * most
+            apart = (moved[name] - each).abs() > 1e-5 * each.abs().max()
+            assert not (apart & settled).any(), name
+            checked += int(settled.sum())
+        assert checked > sum(each.numel() for each in moved.values()) / 2
 
 
 def test_a_share_without_targets(several: Path) -> None:  # C17
