@@ -18,7 +18,7 @@ from bertkit.tasks.registry import task_named
 
 S = TypeVar("S", EvalSettings, PredictSettings)
 
-COLUMNS = ("text_column", "pair_column", "label_column", "label_separator")
+COLUMNS = ("text_column", "pair_column", "label_column", "label_separator", "candidate_columns", "label_form")
 PLACES = ("folder", "validation_file", "train_file")
 GIVEN = (*PLACES, "test_file")
 

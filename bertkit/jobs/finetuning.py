@@ -150,7 +150,7 @@ class Finetuning:
             validations=max(1, round(epochs)) if epochs is not None else 5,
             patience=self.settings.run.patience,
             rate_scale=rate_scale(model, self.settings.tuning),
-            longest=max(example.length for example in rows.train.encoded.examples),
+            longest=max(max(example.sizes) for example in rows.train.encoded.examples),
         )
 
     def _announce(self, model: TaskModel, source: LabelledSource[Any], rows: Rows) -> None:

@@ -112,5 +112,7 @@ def task_of(name: str, data: Any) -> tuple[Task, Kind]:
         pair=data.pair_column,
         label=data.label_column,
         separator=data.label_separator,
+        candidates=data.candidate_columns,
+        label_form=data.label_form,
     )
     return task, kind_of(task)

@@ -107,6 +107,9 @@ class Scorer:
     def _outputs(self, model: torch.nn.Module, batch: LabelledBatch) -> list[np.ndarray]:
         assert isinstance(model, TaskModel)
         values = model.outputs(batch.packed).float().cpu().numpy()
+        choices: tuple[int, ...] | None = getattr(batch, "choices", None)  # candidates of each example, a sequence each
+        if choices is not None:
+            return np.split(values[:, 0], np.cumsum(choices)[:-1])
         if not model.on_tokens:
             return list(values)
         ends = batch.packed.boundaries.cpu().numpy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from bertkit.errors import DataError, nearest
 from bertkit.labelled.columns import Columns
@@ -82,14 +82,19 @@ def row_of(cells: Mapping[str, Any], columns: Columns, place: Place, number: int
         label = None if columns.label is None else label_of(cells.get(columns.label), columns, place)
     return TextRow(
         id=str(number) if identity is None else str(identity),
-        text=_text(cells, columns.text, columns.joined, place),
-        pair=None if columns.pair is None else _text(cells, columns.pair, columns.joined, place),
+        text=text_of(cells, columns.text, columns.joined, place),
+        pair=None if columns.pair is None else text_of(cells, columns.pair, columns.joined, place),
         label=label,
         place=place,
     )
 
 
-def _text(cells: Mapping[str, Any], name: str, joined: str | None, place: Place) -> str:
+def text_of(cells: Mapping[str, Any], name: str, joined: str | None, place: Place) -> str:
+    """The text of a cell; ``joined`` is put between the items of a list, which is an error where it is None.
+
+    Raises:
+        DataError: There is none, or it is no text (exit 3), with the row.
+    """
     value = cells.get(name)
     if value is None:
         raise DataError(f"Column {name!r} has no text here.", where=str(place), hint='An empty text is written "".')
@@ -97,11 +102,15 @@ def _text(cells: Mapping[str, Any], name: str, joined: str | None, place: Place)
         value = joined.join(plain(item) for item in value)
     if isinstance(value, list | tuple | dict):
         raise DataError(f"Column {name!r} holds {_kind_of(value)}, where a text is asked for.", where=str(place))
-    return _of_characters(plain(value), name, place)
+    return of_characters(plain(value), name, place)
 
 
-def _of_characters(text: str, name: str, place: Place) -> str:
-    """The text, which can be written as UTF-8."""
+def of_characters(text: str, name: str, place: Place) -> str:
+    """The text, which can be written as UTF-8.
+
+    Raises:
+        DataError: It holds half a surrogate pair (exit 3).
+    """
     if not text.isascii():
         try:
             text.encode("utf-8")
@@ -124,7 +133,22 @@ def plain(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def decided(read: Callable[[RowReport], Iterator[TextRow]], columns: Columns, report: RowReport) -> Iterator[TextRow]:
+class Labelled(Protocol):
+    """A row with a label, or None, at a place."""
+
+    @property
+    def label(self) -> Any:
+        """As its kind of row has it."""
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+
+
+R = TypeVar("R", bound=Labelled)
+
+
+def decided(read: Callable[[RowReport], Iterator[R]], columns: Columns, report: RowReport) -> Iterator[R]:
     """The rows, without those that have no label where the columns say so (``no_label``); ``report`` counts them.
 
     Args:
@@ -194,7 +218,7 @@ def _class(value: Any, columns: Columns, place: Place) -> str:
     if value is None or isinstance(value, list | tuple | dict):
         what = "nothing" if value is None else _kind_of(value)
         raise DataError(f"Column {columns.label!r} holds {what}, where the name of a label is asked for.", where=str(place))
-    name = _of_characters(plain(value).strip(), str(columns.label), place)
+    name = of_characters(plain(value).strip(), str(columns.label), place)
     if not name:
         raise DataError(f"Column {columns.label!r} holds a label without a name.", where=str(place))
     if columns.aliases:

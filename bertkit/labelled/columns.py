@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 LabelKind = Literal["class", "number", "several"]
+LabelForm = Literal["number", "number_from_1", "letter", "text"]
+"""How a file names the right one of several candidates: 0, 1, …; 1, 2, …; A, B, …; or by its very text."""
 
 
 def _read_only(values: dict[str, Any]) -> MappingProxyType[str, Any]:
@@ -38,6 +40,9 @@ class Columns:
             without a label in a part where others have one is then left out and counted.
         delimiter: Between the names of one cell where a label is several (a JSON list needs none).
         indicators: Columns of 0 and 1, a name each, where a label is several; ``label`` is then no column.
+        candidates: Where a row's candidates are: several columns, one column that holds a list, or the name that numbered columns
+            share (``ending`` for ending0, ending1, …); empty where the usual names are looked for.
+        label_form: How the right candidate is named; None where the labels say it.
         joined: What is put between the items where a text is a list (CSL's keywords); None: a list is an error.
     """
 
@@ -54,4 +59,6 @@ class Columns:
     no_label: tuple[str, ...] = ()
     delimiter: str = ","
     indicators: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    label_form: LabelForm | None = None
     joined: str | None = None

@@ -102,6 +102,27 @@ class QuestionRow:
     place: Place = NOWHERE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceRow:
+    """A context with candidates, one of which is right.
+
+    Attributes:
+        id: The file's own id, else the row's number from 0.
+        context: What the candidates are judged by.
+        question: What stands before each candidate: a question, or the beginning of a sentence; empty where there is none.
+        candidates: Two or more; their count may differ from row to row.
+        label: The place of the right one, from 0, or None where the row has no gold.
+        place: Where the row stands.
+    """
+
+    id: str
+    context: str
+    question: str = ""
+    candidates: tuple[str, ...]
+    label: int | None = None
+    place: Place = NOWHERE
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """A row left out of the training or the file: where it stands and why."""

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from bertkit.fields import Settings
+from bertkit.labelled.columns import LabelForm
 
 Size = Literal["tiny", "mini", "small", "medium", "base", "large"]
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -105,6 +106,17 @@ class DataSettings(Settings):
         None, description="The column of the label; of several labels also columns of 0 and 1, parted by commas."
     )
     label_separator: str | None = Field(None, min_length=1, description="What parts several labels in a cell; unset: a comma.")
+    candidate_columns: str | None = Field(
+        None,
+        min_length=1,
+        description="Of choices: columns parted by commas, one column of lists, or the name that numbered columns share; unset: "
+        "candidates, choices, options or endings.",
+    )
+    label_form: LabelForm | None = Field(
+        None,
+        description="Of choices, what names the right candidate: number (from 0), number_from_1, letter, text; unset: as the "
+        "labels themselves say.",
+    )
     max_train_samples: int | None = Field(None, ge=1, description="Only the first so many training rows.")
     max_eval_samples: int | None = Field(None, ge=1, description="Only the first so many rows of an evaluation.")
     strict: bool = Field(False, description="A malformed row is an error instead of being skipped and counted.")

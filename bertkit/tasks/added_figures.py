@@ -17,8 +17,8 @@ def with_added(
 ) -> Scores:
     """The scores, and what each metric says of the rows that have gold, under ``evaluate/NAME`` and as the metric gives it.
 
-    Classes are numbers in the head's order, several labels rows of 0 and 1, numbers and tags themselves, answers as
-    evaluate's ``squad`` has them.
+    Classes are numbers in the head's order, several labels rows of 0 and 1, numbers, tags and candidates' places themselves,
+    answers as evaluate's ``squad`` has them.
 
     Raises:
         DataError: A metric cannot score such rows (exit 3).
@@ -45,7 +45,7 @@ def _gold(one: Prediction, kind: str, labels: Labels) -> Any:
 def _given(one: Prediction, value: Any, kind: str, labels: Labels) -> Any:
     if kind == "span":
         return {"id": one.id, "prediction_text": value or ""}
-    if kind == "tagging" or labels.problem == "regression":
+    if kind in ("tagging", "choice") or labels.problem == "regression":
         return value
     if labels.problem == "multi_label_classification":
         return [int(name in value) for name in labels.names]

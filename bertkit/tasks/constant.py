@@ -17,7 +17,7 @@ def constant_score(kind: Kind, rows: Sequence[Any], task: Task, labels: Labels) 
     Where such answers have no figure (a correlation), or none but 0 (entities), it is 0.
     """
     golds = kind.golds(rows, labels)
-    if labels.problem == "regression" or kind.head not in ("classification", "span"):
+    if labels.problem == "regression" or kind.head not in ("classification", "span", "choice"):
         return 0.0
     if kind.head == "span":
         answers: list[Any] = [""]

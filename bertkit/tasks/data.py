@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError, MissingError, UsageError
-from bertkit.labelled.columns import Columns
+from bertkit.labelled.columns import Columns, LabelForm
 from bertkit.labelled.hub import hub_records, load_hub
 from bertkit.labelled.rows import RowReport
 from bertkit.labelled.split import hold_out
@@ -53,33 +53,50 @@ class TaskPart:
 
 
 def with_columns(
-    task: Task, *, text: str | None = None, pair: str | None = None, label: str | None = None, separator: str | None = None
+    task: Task,
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    separator: str | None = None,
+    candidates: str | None = None,
+    label_form: LabelForm | None = None,
 ) -> Task:
-    """The task with people's own column names, and what parts the labels of a cell; those not named stay.
+    """The task with people's own column names, and how their cells are read; those not named stay.
 
     Raises:
-        UsageError: Its kind reads no table, has one label a row, or one column would be two of them (exit 2).
+        UsageError: Its kind reads no table, has one label a row or no candidates, or one column would be two of them (exit 2).
     """
-    if text is None and pair is None and label is None and separator is None:
+    if all(given is None for given in (text, pair, label, separator, candidates, label_form)):
         return task
     if task.columns is None:
         raise UsageError(f"{task.name} reads no columns by name.", where="--text-column, --pair-column, --label-column")
     if separator is not None and task.columns.kind != "several":
         raise UsageError(f"{task.name} has one label a row: nothing parts them.", where="data.label_separator")
+    if (candidates or label_form) is not None and task.kind != "choice":
+        raise UsageError(f"{task.name} has no candidates.", where="data.candidate_columns, data.label_form")
     columns = replace(
         task.columns,
         text=text or task.columns.text,
         pair=pair or task.columns.pair,
         label=label or task.columns.label,
         delimiter=separator or task.columns.delimiter,
+        candidates=_named(candidates) or task.columns.candidates,
+        label_form=label_form or task.columns.label_form,
     )
-    taken = [name for name in (columns.text, columns.pair, columns.label) if name is not None]
+    taken = [name for name in (columns.text, columns.pair, columns.label, *columns.candidates) if name is not None]
     if len(set(taken)) < len(taken):
         twice = next(name for name in taken if taken.count(name) > 1)
         raise UsageError(
-            f"The column {twice!r} cannot be two of text, pair and label.", where="--text-column, --pair-column, --label-column"
+            f"The column {twice!r} cannot be two of text, pair, label and candidates.",
+            where="--text-column, --pair-column, --label-column",
         )
     return replace(task, columns=columns, hub=task.hub and replace(task.hub, columns=columns))
+
+
+def _named(columns: str | None) -> tuple[str, ...]:
+    """Names parted by commas."""
+    return tuple(name.strip() for name in (columns or "").split(",") if name.strip())
 
 
 def load_parts(

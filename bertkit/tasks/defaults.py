@@ -10,12 +10,12 @@ from typing import Any
 
 from bertkit.tasks.task import Task
 
-MAX_LENGTH = {"classification": 128, "tagging": 128, "span": 384, "span_chinese": 384}
+MAX_LENGTH = {"classification": 128, "tagging": 128, "span": 384, "span_chinese": 384, "choice": 128}
 """Tokens of a sequence by kind; the kinds' settings have them (they load torch), and a test holds both alike."""
 # Width at most, and the rate for heads on whole sequences.
 _RATES = ((128, 3e-4), (256, 2e-4), (512, 1e-4), (768, 3e-5))
 _WIDEST = 2e-5
-_BY_KIND = {"tagging": 5 / 3, "span": 1.0, "span_chinese": 1.0, "classification": 1.0}
+_BY_KIND = {"tagging": 5 / 3, "span": 1.0, "span_chinese": 1.0, "classification": 1.0, "choice": 1.0}
 
 
 def learning_rate(width: int, kind: str = "classification") -> float:

@@ -79,11 +79,11 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One sequence for the model; kinds subclass it with what they train on.
+    """One sequence for the model, or several that go together; kinds subclass it with what they train on.
 
     Attributes:
         row: Which row it comes from; several windows may share one.
-        ids: ``[n]`` int32, special tokens included.
+        ids: ``[n]`` int32, special tokens included; of several sequences one behind another.
         types: ``[n]`` int32, segments.
     """
 
@@ -95,6 +95,11 @@ class Example:
     def length(self) -> int:
         """n, its tokens."""
         return len(self.ids)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The tokens of each of its sequences, n in all."""
+        return (len(self.ids),)
 
 
 @dataclass(slots=True)
@@ -223,7 +228,7 @@ class LabelledBatch(Protocol):
 
 
 class Kind(Protocol):
-    """One kind of task. Implementations are stateless; their files are ``classification.py``, ``tagging.py``, ``span.py``."""
+    """One kind of task. Implementations are stateless; their files are ``classification.py``, ``tagging.py``, ``span.py`` …"""
 
     name: ClassVar[str]
     head: ClassVar[str]
@@ -274,7 +279,8 @@ class Kind(Protocol):
     def decode(
         self, outputs: Sequence[np.ndarray], examples: Sequence[Any], rows: Sequence[Any], labels: Labels, settings: Any
     ) -> list[Prediction]:
-        """One prediction a row, in row order. ``outputs[i]`` is float32 of example i: ``[K]``, or ``[n, K]`` for heads on tokens.
+        """One prediction a row, in row order. ``outputs[i]`` is float32 of example i: ``[K]``, ``[n, K]`` for heads on tokens, or
+        ``[C]`` of C candidates.
 
         Raises:
             DataError: An output is not a number (exit 3), naming the row.
@@ -323,7 +329,7 @@ def pack(examples: Sequence[Example]) -> PackedSequences:
     """Lays examples end to end, in the order given."""
     ids = np.concatenate([example.ids for example in examples])
     types = np.concatenate([example.types for example in examples])
-    lengths = torch.tensor([example.length for example in examples], dtype=torch.int64)
+    lengths = torch.tensor([size for example in examples for size in example.sizes], dtype=torch.int64)
     return PackedSequences.from_lengths(_long(ids), _long(types), lengths)
 
 

@@ -1,4 +1,4 @@
-"""Tasks over people's own tables, as declarations: a label a text, a number, or several labels."""
+"""Tasks over people's own tables, as declarations: a label a text, a number, several labels, or candidates."""
 
 from __future__ import annotations
 
@@ -28,4 +28,13 @@ MULTILABEL = Task(
     metrics=("f1_micro", "f1_macro", "accuracy"),
 )
 
-OWN = (CLASSIFICATION, REGRESSION, MULTILABEL)
+CHOICE = Task(
+    name="choice",
+    title="Your own contexts with candidates, one of which is right",
+    kind="choice",
+    columns=Columns(text="context"),
+    metrics=("accuracy",),
+    problem="",
+)
+
+OWN = (CLASSIFICATION, REGRESSION, MULTILABEL, CHOICE)

@@ -100,13 +100,13 @@ def check_form(predictions: Sequence[Prediction], golds: Sequence[Any], labels: 
     Args:
         predictions: One for each row.
         golds: Each row's gold.
-        labels: Those of the task; a span's answers have none and may be any text.
+        labels: Those of the task; spans and candidates have none, and a span's answer may be any text.
         where: The predictions' file.
 
     Raises:
         DataError: A prediction is of another form than the gold, or has not one tag a word (exit 3).
     """
-    if not labels.names:
+    if not labels.names and not any(isinstance(gold, int) for gold in golds):  # a candidate's place is a number
         return
     strange: dict[str, None] = {}
     for one, gold in zip(predictions, golds, strict=True):

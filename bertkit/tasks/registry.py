@@ -26,6 +26,7 @@ _kinds: dict[str, str] = {
     "tagging": "bertkit.tasks.tagging:Tagging",
     "span": "bertkit.tasks.span:Span",
     "span_chinese": "bertkit.tasks.span_chinese:ChineseSpan",
+    "choice": "bertkit.tasks.choice:Choice",
 }
 
 

@@ -66,7 +66,7 @@ class Task:
         name: What the command line calls it.
         title: One line for ``bertkit tasks``.
         metrics: Keys of the figures that it reports, the primary one first.
-        kind: Which kind reads, trains and scores it: ``classification``, ``tagging``, ``span``.
+        kind: Which kind reads, trains and scores it: ``classification``, ``tagging``, ``span``, ``choice``.
         parts: Its parts, training first; by default the files of a folder of people's own tables.
         hub: Its data on the hub, or None: data are the user's own then.
         columns: Columns of its tables; None for kinds that read no table.
@@ -106,6 +106,11 @@ class Task:
             yield "a label comes twice"
         if self.positive is not None and self.labels and self.positive not in self.labels:
             yield f"positive is {self.positive!r}, which is none of its labels"
+        if self.kind == "choice":
+            if self.columns is None:
+                yield "it has no columns"
+            if unknown := [name for name in self.metrics if name != "accuracy"]:
+                yield f"there is no metric {unknown[0]!r} for choices: there is accuracy"
         if self.kind != "classification":
             return
         known = _FIGURES.get(self.problem)

@@ -139,7 +139,7 @@ def test_a_csv_copy_of_the_hubs_data_by_its_own_columns(tmp_path: Path) -> None:
 
 def test_one_column_is_not_text_and_label_at_once() -> None:
     for wrong in ({"text": "label"}, {"pair": "text"}, {"text": "a", "label": "a"}):
-        with pytest.raises(UsageError, match="cannot be two of text, pair and label"):
+        with pytest.raises(UsageError, match="cannot be two of text, pair, label and candidates"):
             with_columns(OWN, **wrong)
 
 
