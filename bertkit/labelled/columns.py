@@ -43,6 +43,7 @@ class Columns:
         candidates: Where a row's candidates are: several columns, one column that holds a list, or the name that numbered columns
             share (``ending`` for ending0, ending1, …); empty where the usual names are looked for.
         label_form: How the right candidate is named; None where the labels say it.
+        start: Of a question's answer, the column of the character at which it begins in the context; None for others.
         joined: What is put between the items where a text is a list (CSL's keywords); None: a list is an error.
     """
 
@@ -61,4 +62,5 @@ class Columns:
     indicators: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
     label_form: LabelForm | None = None
+    start: str | None = None
     joined: str | None = None

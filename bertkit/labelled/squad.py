@@ -7,7 +7,8 @@ Windows, tokens and scores are others'. Format: Rajpurkar et al. 2016 and 2018.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def read_squad(path: Path, *, strict: bool = False) -> tuple[list[QuestionRow], 
     """
     report = RowReport()
     seen: set[str] = set()
-    rows = list(_unique(_questions(load_json(path), str(path)), seen))
+    rows = list(unique(_questions(load_json(path), str(path)), seen))
     if not rows:
         raise DataError("There is no question in the file.", where=str(path))
     if strict:
@@ -69,8 +70,9 @@ def squad_records(records: Iterable[Mapping[str, Any]], *, source: str) -> tuple
     """
     report = RowReport()
     rows = list(
-        _unique(
-            (_record(record, f"{source}, record {n}", Place(source, n, "record")) for n, record in enumerate(records, 1)), set()
+        unique(
+            (squad_record(record, f"{source}, record {n}", Place(source, n, "record")) for n, record in enumerate(records, 1)),
+            set(),
         )
     )
     report.rows = len(rows)
@@ -81,9 +83,13 @@ def answer_fault(row: QuestionRow) -> str | None:
     """Why none of a row's answers stands where the file says, or None where one does (or there is none to stand)."""
     if not row.answers or any(shown(row.context, answer) for answer in row.answers):
         return None
-    first = row.answers[0]
-    there = row.context[max(first.start, 0) : max(first.start, 0) + len(first.text)]
-    return f"question {row.id}: answer_start {first.start} shows {_short(there)}, not {_short(first.text)}"
+    return f"question {row.id}: {misplaced(row.context, row.answers[0])}"
+
+
+def misplaced(context: str, answer: Answer) -> str:
+    """What stands where an answer's start says, in words."""
+    there = context[max(answer.start, 0) : max(answer.start, 0) + len(answer.text)]
+    return f"answer_start {answer.start} shows {short(there)}, not {short(answer.text)}"
 
 
 def shown(context: str, answer: Answer) -> bool:
@@ -116,21 +122,40 @@ def read_null_odds(path: Path) -> dict[str, float]:
     return {key: float(value) for key, value in loaded.items()}
 
 
-def write_json(path: Path, values: Mapping[str, Any]) -> Path:
-    """Writes one of the official files (predictions, n-best, null odds): UTF-8, letters as they are, four spaces.
+@contextmanager
+def writing_json(path: Path) -> Iterator[Callable[[str, Any], None]]:
+    """Hands out what writes a key with its value into one of the official files (predictions, n-best, null odds).
 
-    Raises:
-        ValueError: A number is NaN or infinite, which JSON does not have.
+    UTF-8, letters as they are, four spaces: what ``json.dump`` writes of the whole. ValueError where a number is NaN or infinite.
     """
-    path.write_text(json.dumps(values, ensure_ascii=False, indent=4, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        empty = True
+
+        def write(key: str, value: Any) -> None:
+            nonlocal empty
+            entry = json.dumps({key: value}, ensure_ascii=False, indent=4, allow_nan=False)
+            file.write(("{" if empty else ",") + entry[1:-2])
+            empty = False
+
+        yield write
+        file.write("{}\n" if empty else "\n}\n")
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> Path:
+    """Writes one of the official files whole; see :func:`writing_json`."""
+    with writing_json(path) as write:
+        for key, value in values.items():
+            write(key, value)
     return path
 
 
-def _short(text: str, limit: int = 40) -> str:
+def short(text: str, limit: int = 40) -> str:
+    """The text in quotes, cut where it is longer than ``limit``."""
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
-def _unique(rows: Iterable[QuestionRow], seen: set[str]) -> Iterator[QuestionRow]:
+def unique(rows: Iterable[QuestionRow], seen: set[str]) -> Iterator[QuestionRow]:
+    """The rows, whose ids are not yet in ``seen``; DataError where one comes twice."""
     for row in rows:
         if row.id in seen:
             raise DataError(f"The question id {row.id!r} comes twice: predictions could not be told apart.", where=str(row.place))
@@ -182,7 +207,8 @@ def _question(qa: Mapping[str, Any], context: str, title: str, file: str, at: st
     )
 
 
-def _record(record: Mapping[str, Any], at: str, place: Place) -> QuestionRow:
+def squad_record(record: Mapping[str, Any], at: str, place: Place) -> QuestionRow:
+    """One row of a record of the hub's form; ``at`` names it in errors. Errors as :func:`squad_records`."""
     answers = record.get("answers")
     if isinstance(answers, Mapping):
         texts, starts = _get(answers, "text", list, at, "answers"), _get(answers, "answer_start", list, at, "answers")

@@ -6,7 +6,7 @@ from bertkit.labelled.columns import Columns
 from bertkit.tasks.clue import CLUE
 from bertkit.tasks.glue import GLUE, SNLI
 from bertkit.tasks.own import OWN
-from bertkit.tasks.questions import QUESTIONS
+from bertkit.tasks.questions import QUESTIONS, SPAN
 from bertkit.tasks.task import HubData, Part, Task
 
 CONLL2003 = Task(
@@ -46,4 +46,4 @@ SWAG = Task(
     training={"batch_size": 16},
 )
 
-TASKS = (*GLUE, SNLI, *CLUE, *QUESTIONS, CONLL2003, SWAG, *OWN)
+TASKS = (*GLUE, SNLI, *CLUE, *QUESTIONS, CONLL2003, SWAG, *OWN, SPAN)

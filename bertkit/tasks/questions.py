@@ -5,6 +5,7 @@ File names are those under which each was published; the Chinese ones are scored
 
 from __future__ import annotations
 
+from bertkit.labelled.questions import QUESTIONS as COLUMNS
 from bertkit.tasks.task import HubData, Part, Task
 
 _TRAINING = {"batch_size": 32, "epochs": 2.0}
@@ -74,6 +75,17 @@ CMRC2018 = Task(
     metrics=("f1", "exact", "squad_f1", "squad_exact"),
     problem="",
     settings=_CHINESE,
+    training=_TRAINING,
+    official=_OFFICIAL,
+)
+
+SPAN = Task(
+    name="span",
+    title="Your own questions on texts, answered by a span of them",
+    kind="span",
+    columns=COLUMNS,
+    metrics=("f1", "exact"),
+    problem="",
     training=_TRAINING,
     official=_OFFICIAL,
 )

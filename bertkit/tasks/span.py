@@ -6,7 +6,8 @@ the official figures. ``span_examples`` makes the windows, ``span_decoding`` cho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,8 +17,9 @@ import torch
 from torch import Tensor
 
 from bertkit.errors import DataError
+from bertkit.labelled.questions import QUESTIONS, question_records, read_questions, stream_questions
 from bertkit.labelled.rows import QuestionRow, RowReport
-from bertkit.labelled.squad import read_predictions, read_squad, squad_records, write_json
+from bertkit.labelled.squad import read_predictions, squad_records, writing_json
 from bertkit.metrics.bootstrap import Resampled
 from bertkit.metrics.squad import QuestionScores, question_scores, scores_by_question, squad_scores
 from bertkit.notices import say
@@ -75,14 +77,20 @@ class Span:
     scorer: ClassVar[QuestionScores] = staticmethod(question_scores)
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[QuestionRow], RowReport]:
-        """Questions of one official JSON file; see :func:`bertkit.labelled.squad.read_squad`."""
-        return read_squad(path, strict=strict)
+        """Questions of official JSON, or of a table; see :func:`bertkit.labelled.questions.read_questions`."""
+        return read_questions(path, task.columns or QUESTIONS, strict=strict)
+
+    def stream(self, path: Path, task: Task, report: RowReport, *, strict: bool = False) -> Iterator[QuestionRow]:
+        """The same one by one; see :func:`bertkit.labelled.questions.stream_questions`."""
+        return stream_questions(path, task.columns or QUESTIONS, report)
 
     def from_records(
         self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str
     ) -> tuple[list[QuestionRow], RowReport]:
-        """Questions of hub data; see :func:`bertkit.labelled.squad.squad_records`."""
-        return squad_records(records, source=source)
+        """Questions of hub data: SQuAD's fields or, where the task has columns, those."""
+        if task.columns is None:
+            return squad_records(records, source=source)
+        return question_records(records, task.columns, source=source)
 
     def has_gold(self, rows: Sequence[QuestionRow]) -> bool:
         """Whether any question says what its answer is, or that it has none."""
@@ -189,18 +197,19 @@ class Span:
         return [[answer.text for answer in row.answers] if row.labelled else None for row in rows]
 
     def write_official(
-        self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[QuestionRow], task: Task, part: str
+        self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[QuestionRow], task: Task, part: str
     ) -> list[Path]:
         """The official files: predictions, ``nbest_predictions.json``, and ``null_odds.json`` where "no answer" is an answer."""
-        name = task.official.get(part, "predictions.json")
-        written = [write_json(folder / name, {said.id: said.value for said in predictions if said.value is not None})]
-        n_best = {said.id: said.more["nbest"] for said in predictions if "nbest" in said.more}
-        odds = {said.id: said.more["null_odds"] for said in predictions if "null_odds" in said.more}
-        if n_best:
-            written.append(write_json(folder / "nbest_predictions.json", n_best))
-        if odds:
-            written.append(write_json(folder / "null_odds.json", odds))
-        return written
+        names = (task.official.get(part, "predictions.json"), "nbest_predictions.json", "null_odds.json")
+        found: dict[str, Callable[[str, Any], None]] = {}
+        with ExitStack() as open_files:
+            for number, said in enumerate(predictions):
+                for name, value in zip(names, (said.value, said.more.get("nbest"), said.more.get("null_odds")), strict=True):
+                    if name not in found and (value is not None or (not number and name == names[0])):
+                        found[name] = open_files.enter_context(writing_json(folder / name))
+                    if value is not None:
+                        found[name](said.id, value)
+        return [folder / name for name in names if name in found]
 
     def read_official(self, path: Path, rows: Sequence[QuestionRow], task: Task, labels: Labels) -> list[Prediction]:
         """Predictions of any system from its official file, one a row.

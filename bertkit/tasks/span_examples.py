@@ -174,6 +174,9 @@ class _Frame:
 
 def _training(row: QuestionRow, frame: _Frame, cuts: Sequence[Window], report: RowReport, *, nulls: bool) -> list[SpanExample]:
     span: tuple[int, int] | None = None
+    if not row.labelled:
+        report.skip(row.place, f"question {row.id} has no gold")
+        return []
     if row.impossible or not row.answers:
         if not nulls:
             report.skip(row.place, f"question {row.id} has no answer")

@@ -1,0 +1,87 @@
+"""``span`` over people's own questions: finetune, eval, and predict by JSON lines of any length."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from job_tests import Call, predictions
+
+BRIEF = ("--steps", "2", "--batch-size", "8", "--max-length", "32", "--stride", "8", "--precision", "fp32")
+
+
+def question(number: int) -> dict[str, str]:
+    """A question on a context of words and places of its own, whose answer is the word behind ``good``."""
+    letter = "abcdefghij"[number % 10]
+    before = " ".join("xyz"[place % 3] for place in range(number % 40))
+    context = f"{before} \tgood  {letter}{letter}, bad poor"
+    return {"question": f"what is {number % 7}?", "context": context, "answer": letter * 2}
+
+
+def write_csv(path: Path, numbers: range, *, unanswered: int = 0) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ("question", "context", "answer", "answer_start"))
+        writer.writeheader()
+        for number in numbers:
+            row = question(number)
+            start: object = row["context"].index(row["answer"])
+            if unanswered and number % unanswered == 0:
+                row["answer"], start = "", ""
+            writer.writerow({**row, "answer_start": start})
+
+
+def write_lines(path: Path, numbers: range) -> None:
+    asked = [{name: question(number)[name] for name in ("question", "context")} for number in numbers]
+    path.write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_own_questions_from_training_to_answers_in_order(bertkit: Call, tiny: Path, tmp_path: Path) -> None:
+    write_csv(tmp_path / "train.csv", range(24))
+    write_csv(tmp_path / "dev.csv", range(30, 42))
+    done = bertkit(
+        "finetune",
+        "span",
+        "--model",
+        tiny,
+        "--train-file",
+        "train.csv",
+        "--validation-file",
+        "dev.csv",
+        "--output",
+        "run",
+        *BRIEF,
+    )
+    assert done.metrics["examples"] == 12
+    scored = bertkit("eval", "span", "--model", "run")
+    assert {name: scored.metrics[name] for name in ("f1", "exact")} == {name: done.metrics[name] for name in ("f1", "exact")}
+    write_lines(tmp_path / "asked.jsonl", range(300))  # two windows of rows
+    said = bertkit("predict", "span", "--model", "run", "--test-file", "asked.jsonl", "--output", "out/said.jsonl")
+    assert said.metrics == {"examples": 300}
+    records = predictions(Path("out/said.jsonl"))
+    assert [record["id"] for record in records] == [str(number) for number in range(300)]
+    for number, record in enumerate(records):
+        context = question(number)["context"]
+        assert record["prediction"] == context[record["start"] : record["end"]] != ""
+        assert record["gold"] is None
+    official = json.loads(Path("out/predictions.json").read_text(encoding="utf-8"))
+    assert list(official.items()) == [(record["id"], record["prediction"]) for record in records]
+    n_best = json.loads(Path("out/nbest_predictions.json").read_text(encoding="utf-8"))
+    assert [texts[0]["text"] for texts in n_best.values()] == list(official.values())
+    assert not Path("out/null_odds.json").exists()
+    # One by one they are answered as together.
+    write_lines(tmp_path / "one.jsonl", range(299, 300))
+    bertkit("predict", "span", "--model", "run", "--test-file", "one.jsonl", "--output", "one/said.jsonl")
+    (alone,) = predictions(Path("one/said.jsonl"))
+    assert (alone["start"], alone["end"]) == (records[299]["start"], records[299]["end"])
+    assert alone["score"] == pytest.approx(records[299]["score"], abs=1e-5)
+    # Columns of other names.
+    Path("named.jsonl").write_text('{"frage": "what?", "absatz": "a b c", "antwort": "b"}\n', encoding="utf-8")
+    names = ("--text-column", "frage", "--pair-column", "absatz", "--label-column", "antwort")
+    renamed = bertkit("eval", "span", "--model", "run", "--test-file", "named.jsonl", *names, "--output", "named")
+    assert renamed.metrics["examples"] == 1
+    refused = bertkit("eval", "span", "--model", "run", "--test-file", "named.jsonl", "--output", "named")
+    assert refused.code == 3
+    assert "no column 'question'" in refused.report["error"]["message"]
