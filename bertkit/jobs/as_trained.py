@@ -5,6 +5,7 @@ Only what nobody gave is taken from the run, and it is said.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings, PredictSettings
 from bertkit.settings.compare import fill
 from bertkit.settings.parts import DataSettings
+from bertkit.tasks.kinds import KindSettings
 from bertkit.tasks.registry import task_named
 
 S = TypeVar("S", EvalSettings, PredictSettings)
@@ -61,6 +63,30 @@ def kind_as_trained(settings: Any, folder: Path) -> Any:
         return kind
     say("as-trained", f"As the model was trained: {_words(late)}.")
     return type(kind).model_validate(kind.model_dump(include=kind.model_fields_set) | late)
+
+
+def kind_as_tuned(kind: KindSettings, folder: Path, task: str) -> KindSettings:
+    """The kind's settings for predictions: what nobody gave and a validation part tunes (the threshold of no answer).
+
+    The figures are those that the training left in the run's ``metrics.json`` or, where they tune nothing, ``eval``'s of the
+    validation part. Evaluations never take them: their figures would be those of a threshold that was chosen on the same rows.
+    """
+    for place in (folder, folder / "evals" / f"{task}-validation"):
+        found = kind.tuned(_figures(place / "metrics.json"))
+        late = {name: value for name, value in found.items() if name not in kind.model_fields_set}
+        if late:
+            say("as-tuned", f"As tuned on the validation part: {_words(late)}; --set kind.{list(late)[-1]}=… is another.")
+        if found:
+            return type(kind).model_validate(kind.model_dump(include=kind.model_fields_set) | late)
+    return kind
+
+
+def _figures(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a model all the same
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _words(found: dict[str, Any]) -> str:

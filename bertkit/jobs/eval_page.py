@@ -1,4 +1,4 @@
-"""What ``bertkit eval`` prints of a part beside its figures: a table of classes and the surest wrong answers, 80 columns wide."""
+"""What ``bertkit eval`` prints of a part beside its figures: a table of classes or groups and the surest wrong answers, 80 columns wide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = 22  # columns of a class's name at most
 def print_detail(console: Console, part: str, detail: Detail) -> None:
     """The classes (of many the worst) with what they are taken for, and the surest wrong answers."""
     width = page_width(console.stdout)
-    for line in (*_classes(part, detail, width), *_wrong(part, detail, width)):
+    for line in (*_classes(part, detail, width), *_groups(part, detail), *_wrong(part, detail, width)):
         console.result(line)
 
 
@@ -38,6 +38,17 @@ def _classes(part: str, detail: Detail, width: int) -> list[str]:
             row.append(cut(_taken(detail.confusion, name), room))
     few = f", the {len(shown)} worst of {len(there)} by F1" if len(shown) < len(there) else ""
     return ["", f"Classes of {part}{few} (all in metrics.json):", *lines(rows, heading=True)]
+
+
+def _groups(part: str, detail: Detail) -> list[str]:
+    found: list[str] = []
+    for name, groups in detail.groups.items():
+        if len(groups) > 1:
+            names = list(next(iter(groups.values())))  # how many, then figures in points
+            rows = [[name, *names]]
+            rows += [[group, f"{each[names[0]]:,}", *(f"{each[n]:.2f}" for n in names[1:])] for group, each in groups.items()]
+            found += ["", f"{part} by {name}:", *lines(rows, heading=True)]
+    return found
 
 
 def _worst(classes: Mapping[str, Counts]) -> Mapping[str, Counts]:

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from bertkit.errors import DataError, FolderError, MissingError, UsageError
 from bertkit.foreign_bytes import looks_like
-from bertkit.jobs.as_trained import data_as_trained
+from bertkit.jobs.as_trained import data_as_trained, kind_as_tuned
 from bertkit.jobs.console import Console
 from bertkit.jobs.evaluate import chosen_model, chosen_parts, scorer_of
 from bertkit.jobs.lost import watching
@@ -136,6 +136,7 @@ def predicted(
             read = _windows(kind, part.rows if lines is None else lines, machine)
             start = next(read, [])  # a file that is not there is told before the model is loaded
             scorer = scorer_of(folder, settings, task, kind, part, machine)
+            scorer = replace(scorer, settings=kind_as_tuned(scorer.settings, folder, task.trained_as))
             coming = chain([start] if start else [], read)
             yield PartOnItsWay(part=part, windows=_predictions(scorer, part, coming, folder, settings, console))
 

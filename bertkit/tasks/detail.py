@@ -59,22 +59,26 @@ class Detail:
     Attributes:
         classes: Counts by class or type of entity, in the head's order; empty where there are none.
         confusion: Of tasks with one label a row; else None.
+        groups: Of questions, the figures of each group (``examples`` and scores in points), by what they are grouped by.
         wrong: All wrong answers, the surest first.
         measure: What ``Wrong.sure`` is: ``probability`` or ``error``.
     """
 
     classes: Mapping[str, Counts] = field(default_factory=dict)
     confusion: Confusion | None = None
+    groups: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     wrong: list[Wrong] = field(default_factory=list)
     measure: str = "probability"
 
     def facts(self) -> dict[str, Any]:
-        """``classes`` and ``confusion`` as metrics.json has them; a key is there where the task has such figures."""
+        """``classes``, ``confusion`` and ``groups`` as metrics.json has them; a key is there where the task has such figures."""
         facts: dict[str, Any] = {}
         if self.classes:
             facts["classes"] = {name: counts.figures() for name, counts in self.classes.items()}
         if self.confusion is not None:
             facts["confusion"] = {"labels": self.confusion.labels, "counts": self.confusion.counts}
+        if self.groups:
+            facts["groups"] = self.groups
         return facts
 
     def records(self) -> Iterable[dict[str, Any]]:

@@ -35,6 +35,10 @@ class KindSettings(Settings):
 
     max_length: int = Field(128, ge=3, description="Tokens of a sequence at most, special tokens included.")
 
+    def tuned(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings that figures of a validation part tune, for predictions; a kind that has such says which."""
+        return {}
+
     def check_positions(self, positions: int) -> None:
         """Refuses a length that the model has no positions for.
 

@@ -8,7 +8,8 @@ Shapes: n tokens of an example, c of them of the context, C tokens of the whole 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,13 @@ class SpanSettings(KindSettings):
         None, description="Whether a question may have no answer (2.0); unset: where the data say so or have such questions."
     )
     null_threshold: float = Field(0.0, description="Null odds above this give no answer; a difference of logits.")
+
+    def tuned(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        """The best threshold of null odds for F1, where questions might have no answer."""
+        threshold = figures.get("best_f1_thresh")
+        if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or not math.isfinite(threshold):
+            return {}
+        return {"null_answers": True, "null_threshold": float(threshold)}
 
     def answerless(self, rows: Sequence[QuestionRow]) -> bool:
         """Whether "no answer" is among the answers: as set, else whether the rows come from data where it is."""

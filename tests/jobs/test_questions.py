@@ -85,3 +85,54 @@ def test_own_questions_from_training_to_answers_in_order(bertkit: Call, tiny: Pa
     refused = bertkit("eval", "span", "--model", "run", "--test-file", "named.jsonl", "--output", "named")
     assert refused.code == 3
     assert "no column 'question'" in refused.report["error"]["message"]
+    # A threshold that eval finds on a dev part with unanswered questions is predict's from then on.
+    write_csv(tmp_path / "nulls.csv", range(60, 84), unanswered=3)
+    found = bertkit("eval", "span", "--model", "run", "--validation-file", "nulls.csv")
+    threshold = found.metrics["best_f1_thresh"]
+    assert found.metrics["HasAns_total"] == 16
+    told = bertkit("predict", "span", "--model", "run", "--test-file", "asked.jsonl", "--output", "nulls/said.jsonl")
+    assert any(f"null threshold {threshold}" in message for message in told.warned("as-tuned"))
+    for record in predictions(Path("nulls/said.jsonl")):
+        assert record["prediction"] == ("" if record["null_odds"] > threshold else record["best_text"])
+    assert Path("nulls/null_odds.json").exists()
+
+
+@pytest.mark.slow
+def test_the_threshold_tuned_in_training_is_used_to_predict_and_never_to_evaluate(
+    bertkit: Call, tiny: Path, tmp_path: Path
+) -> None:
+    write_csv(tmp_path / "train.csv", range(24), unanswered=2)
+    write_csv(tmp_path / "dev.csv", range(30, 60), unanswered=2)
+    named = ("--train-file", "train.csv", "--validation-file", "dev.csv", "--output", "run")
+    done = bertkit("finetune", "span", "--model", tiny, *named, *BRIEF).metrics
+    threshold = json.loads(Path("run/metrics.json").read_text())["best_f1_thresh"]
+    assert threshold == done["best_f1_thresh"] != 0.0
+    scored = bertkit("eval", "span", "--model", "run", plain=True)
+    assert "validation by question word:" not in scored.out  # all ask in one word
+    assert "validation by answer length:" in scored.out
+    figures = json.loads(Path("run/evals/span-validation/metrics.json").read_text())
+    for name in ("f1", "exact", "best_f1", "HasAns_f1", "NoAns_exact"):
+        assert figures[name] == done[name]  # at threshold 0
+    assert set(figures["groups"]["answer length"]) == {"1", "no answer"}
+    assert figures["groups"]["answer length"]["no answer"]["exact"] == figures["NoAns_exact"]
+    # The same rows with the threshold score what the search promised.
+    write_csv(tmp_path / "test.csv", range(30, 60), unanswered=2)
+    bertkit("predict", "span", "--model", "run", "--test-file", "test.csv", "--output", "said.jsonl")
+    again = bertkit("eval", "span", "--predictions", "predictions.json", "--test-file", "test.csv", "--output", "again")
+    assert again.metrics["f1"] == pytest.approx(done["best_f1"])
+    other = bertkit(
+        "predict",
+        "span",
+        "--model",
+        "run",
+        "--test-file",
+        "test.csv",
+        "--output",
+        "said.jsonl",
+        "--set",
+        "kind.null_threshold=-1e9",
+    )
+    assert other.warned("as-tuned") == [
+        "As tuned on the validation part: null answers True; --set kind.null_answers=… is another."
+    ]
+    assert {record["prediction"] for record in predictions(Path("said.jsonl"))} == {""}
