@@ -1,4 +1,4 @@
-"""What ``bertkit eval`` prints of a part beside its figures: a table of classes or groups and the surest wrong answers, 80 columns wide."""
+"""What ``bertkit eval`` prints of a part beside its figures, 80 columns wide: classes or groups, and the surest wrong answers."""
 
 from __future__ import annotations
 

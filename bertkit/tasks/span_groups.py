@@ -18,7 +18,7 @@ _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _WORDS = {
     "how many": r"\bhow (?:many|much)\b", "how": r"\bhow\b", "what": r"\bwhat\b", "when": r"\bwhen\b", "where": r"\bwhere\b",
     "which": r"\bwhich\b", "who": r"\bwho(?:m|se)?\b", "why": r"\bwhy\b",
-    "为什么": "为什么|為什麼|為甚麼|为何|為何", "什么时候": "什么时候|什麼時候|何时|何時", "哪里": "哪里|哪裡|哪裏|何处|何處|哪儿",
+    "为什么": "为什么|為什麼|為甚麼|为何|為何", "什么时候": "什么时候|什麼時候|何时|何時", "哪里": "哪里|哪裡|哪裏|何处|何處",
     "怎么": "怎么|怎麼|怎样|怎樣|如何", "多少": "多少|几|幾|多久", "什么": "什么|什麼|甚麼|何", "谁": "谁|誰", "哪": "哪",
 }  # fmt: skip
 _ASKING = re.compile("|".join(f"({pattern})" for pattern in _WORDS.values()), re.IGNORECASE)
