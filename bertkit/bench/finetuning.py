@@ -112,7 +112,7 @@ class TheirTuning:
         while time.perf_counter() - began < seconds or not texts:
             batch = self._step()
             tokens += int(batch.tokens)
-            texts += int(batch.packed.sequences)
+            texts += len(getattr(batch, "choices", range(batch.packed.sequences)))
         self.timing.wait()
         spent = time.perf_counter() - began
         return Round(units=tokens, seconds=spent, parts=self.timing.take(), texts=texts)
@@ -149,9 +149,11 @@ def padded_to(batch: Any, columns: int | None) -> dict[str, Tensor]:
     inputs = reference.padded(batch)
     if columns is None:
         return inputs
-    length = inputs["input_ids"].shape[1]
+    length = inputs["input_ids"].shape[-1]
     fill = {"labels": -100}
     return {
-        name: F.pad(value, (0, columns - length), value=fill.get(name, 0)) if value.shape[1:] == (length,) else value
+        name: F.pad(value, (0, columns - length), value=fill.get(name, 0))
+        if value.ndim > 1 and value.shape[-1] == length
+        else value
         for name, value in inputs.items()
     }

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import (
     BertConfig,
+    BertForMultipleChoice,
     BertForPreTraining,
     BertForQuestionAnswering,
     BertForSequenceClassification,
@@ -30,6 +31,7 @@ from transformers.utils import logging
 
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.bench.alternate import Round
+from bertkit.errors import UsageError
 from bertkit.model.config import EncoderConfig
 from bertkit.training.allocator import free_as_usual
 from bertkit.training.optimizer import OptimizerSettings
@@ -40,6 +42,7 @@ CLASSES: dict[str, Any] = {
     "classification": BertForSequenceClassification,
     "tagging": BertForTokenClassification,
     "span": BertForQuestionAnswering,
+    "choice": BertForMultipleChoice,
 }
 """transformers' class for each of bertkit's heads."""
 
@@ -96,12 +99,23 @@ def padded(batch: Any) -> dict[str, Tensor]:
     """A kind's batch as transformers takes it, each ``[S, L]``: padded behind to the longest, with its labels.
 
     ``labels`` are ``[S]`` (texts) or ``[S, L]`` with -100 off the words' first pieces (tags); ``start_positions`` and
-    ``end_positions`` are ``[S]`` (spans).
+    ``end_positions`` are ``[S]`` (spans). Candidates of G questions are ``[G, C, L]`` with ``labels`` ``[G]``.
+
+    Raises:
+        UsageError: The questions have not all as many candidates (exit 2), which transformers cannot take.
     """
     packed = batch.packed
     inputs: dict[str, Tensor] = packed.to_padded()
     if hasattr(batch, "starts"):
         return inputs | {"start_positions": batch.starts, "end_positions": batch.ends}
+    if hasattr(batch, "choices"):
+        if len(set(batch.choices)) > 1:
+            raise UsageError(
+                f"transformers takes questions with equally many candidates alone, and these have {min(batch.choices)} to "
+                f"{max(batch.choices)}."
+            )
+        asked = {name: value.view(len(batch.choices), -1, value.shape[1]) for name, value in inputs.items()}
+        return asked if batch.labels is None else asked | {"labels": batch.labels}
     if hasattr(batch, "label_positions"):
         laid = torch.full((packed.tokens,), _LEFT_OUT, dtype=torch.int64)
         laid[batch.label_positions] = batch.labels
@@ -171,12 +185,20 @@ def outputs(
     order = sorted(range(len(examples)), key=lambda number: -examples[number].length)
     for low in range(0, len(order), batch_size):
         numbers = order[low : low + batch_size]
-        said = model(**collate([examples[number] for number in numbers]).packed.to_padded())
+        said = model(**_inputs(collate([examples[number] for number in numbers])))
         spans = "start_logits" in said
         values = torch.stack([said.start_logits, said.end_logits], dim=-1) if spans else said.logits
         for number, value in zip(numbers, values.numpy(), strict=True):
             found[number] = value if value.ndim == 1 else value[: examples[number].length]
     return found
+
+
+def _inputs(batch: Any) -> dict[str, Tensor]:
+    """A batch without its labels, which an evaluation need not have."""
+    if hasattr(batch, "choices"):
+        return {name: value for name, value in padded(batch).items() if name != "labels"}
+    inputs: dict[str, Tensor] = batch.packed.to_padded()
+    return inputs
 
 
 class Pretraining:

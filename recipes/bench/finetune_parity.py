@@ -197,6 +197,9 @@ def counted_apart(trial: Trial, outputs: Sequence[np.ndarray], examples: Sequenc
     if trial.kind.name == "classification":
         gold = np.array([trial.labels.number(str(row.label)) for row in trial.validation])
         return ["accuracy", float((np.stack(outputs).argmax(1) == gold).mean())]
+    if trial.kind.name == "choice":
+        hits = [output.argmax() == row.label for output, row in zip(outputs, trial.validation, strict=True)]
+        return ["accuracy", float(np.mean(hits))]
     if trial.kind.name == "tagging":
         hits = words = 0
         for output, example in zip(outputs, examples, strict=True):

@@ -53,7 +53,15 @@ def squad(folder: Path, rng: np.random.Generator, rows: int) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-MAKERS = {"sst2": sst2, "conll2003": conll2003, "squad": squad}
+def swag(folder: Path, rng: np.random.Generator, rows: int) -> None:
+    header = "sent1,sent2,ending0,ending1,ending2,ending3,label"
+    texts = [[" ".join(rng.choice(WORDS, rng.integers(1, 7))) for _ in range(6)] for _ in range(rows)]
+    text = "\n".join([header, *(f"{','.join(each)},{rng.integers(4)}" for each in texts)]) + "\n"
+    for name in ("train.csv", "val.csv"):
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+MAKERS = {"sst2": sst2, "conll2003": conll2003, "squad": squad, "swag": swag}
 
 
 @pytest.fixture(scope="module")

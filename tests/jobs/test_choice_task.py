@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -116,6 +117,50 @@ def test_an_untrained_head_is_refused(bertkit: Call, tiny: Path, make_model: obj
     refused = bertkit("eval", "sst2", "--model", chosen, "--set", "data.label_form=text", "--data", chosen.parent)
     assert refused.code == 2
     assert "no candidates" in refused.out
+
+
+SCRIPT = """
+import json, sys
+from bertkit.cli.main import run
+for command in json.loads(sys.argv[1]):
+    if code := run(command):
+        sys.exit(code)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_train_and_score_as_one(bertkit: Call, chosen: Path, make_model: object, tiny: Path) -> None:
+    plain = json.loads((tiny / "config.json").read_text()) | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (still := Path("still")).mkdir()
+    for file in tiny.iterdir():
+        (still / file.name).write_bytes(file.read_bytes())
+    (still / "config.json").write_text(json.dumps(plain))
+    train = ["finetune", "choice", "--model", "still", "--data", str(chosen.parent), "--steps", "4", "--batch-size", "7"]
+    train += ["--set", "batch.micro_tokens=150", "--log-every", "1", *PLAIN]
+    score = ["eval", "choice", "--model", str(chosen), "--data", str(chosen.parent), "--batch-size", "3", "-q", *PLAIN]
+    Path("script.py").write_text(SCRIPT)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "script.py"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    commands = [[*train, "-q", "--output", "two"], [*score, "--output", "scored"]]
+    done = subprocess.run(
+        [*launch, json.dumps(commands)], env=environment, check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    one = bertkit(*train, "--output", "one").metrics
+    assert json.loads(Path("two/metrics.json").read_text())["accuracy"] == one["accuracy"]
+    losses = [
+        [line["loss"] for line in map(json.loads, Path(name, "log.jsonl").read_text().splitlines()) if "loss" in line]
+        for name in ("one", "two")
+    ]
+    assert losses[0]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    alone = bertkit(*score[:-3], *PLAIN, "--output", "alone")
+    assert alone.code == 0
+    ours, theirs = (predictions(Path(name, "choice-validation/predictions.jsonl")) for name in ("alone", "scored"))
+    assert [one["id"] for one in theirs] == [str(number) for number in range(22)]
+    assert [one["prediction"] for one in theirs] == [one["prediction"] for one in ours]
+    for here, there in zip(ours, theirs, strict=True):
+        assert here["probabilities"] == pytest.approx(there["probabilities"], abs=1e-6)
 
 
 @pytest.mark.data
