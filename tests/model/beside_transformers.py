@@ -95,7 +95,9 @@ def batch(head: str, lengths: list[int], *, vocab: int, types: int, seed: int = 
     kinds = torch.from_numpy(rng.integers(0, 3, count))
     starts = torch.from_numpy(rng.integers(0, min(lengths), count))
     ends = torch.from_numpy(rng.integers(0, min(lengths), count))
-    ours = SimpleNamespace(packed=packed, masked_positions=chosen, masked_labels=words, next_sentence_labels=nsp, pair_part="nsp")
+    ours = SimpleNamespace(
+        packed=packed, weights=None, masked_positions=chosen, masked_labels=words, next_sentence_labels=nsp, pair_part="nsp"
+    )
     labels: dict[str, Tensor] = {}
 
     def spread(values: Tensor) -> Tensor:
