@@ -1,4 +1,4 @@
-"""What ``bertkit eval`` prints of a part beside its figures, 80 columns wide: classes or groups, and the surest wrong answers."""
+"""What ``bertkit eval`` prints of a part beside its figures, 80 columns wide: classes, groups, errors, surest wrong answers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from bertkit.jobs.columns import lines, shown_width
 from bertkit.jobs.console import Console, clean, points
 from bertkit.jobs.layout import cut, page_width
 from bertkit.metrics.counts import Counts
+from bertkit.metrics.entity_errors import EntityError
 from bertkit.tasks.detail import Confusion, Detail, Wrong
 
-MOST_CLASSES, MOST_WRONG = 12, 5
+MOST_CLASSES, MOST_ERRORS, MOST_WRONG = 12, 8, 5
 _NAME = 22  # columns of a class's name at most
 
 
 def print_detail(console: Console, part: str, detail: Detail) -> None:
-    """The classes (of many the worst) with what they are taken for, and the surest wrong answers."""
+    """The classes (of many the worst) with what they are taken for, the commonest errors, and the surest wrong answers."""
     width = page_width(console.stdout)
-    for line in (*_classes(part, detail, width), *_groups(part, detail), *_wrong(part, detail, width)):
+    said = (*_classes(part, detail, width), *_groups(part, detail), *_errors(part, detail), *_wrong(part, detail, width))
+    for line in said:
         console.result(line)
 
 
@@ -49,6 +51,28 @@ def _groups(part: str, detail: Detail) -> list[str]:
             rows += [[group, f"{each[names[0]]:,}", *(f"{each[n]:.2f}" for n in names[1:])] for group, each in groups.items()]
             found += ["", f"{part} by {name}:", *lines(rows, heading=True)]
     return found
+
+
+def _errors(part: str, detail: Detail) -> list[str]:
+    if not detail.errors:
+        return []
+    shown = list(detail.errors.items())[:MOST_ERRORS]
+    few = " commonest" if len(shown) < len(detail.errors) else ""
+    room = max(len(str(count)) for _, count in shown)
+    rows = [f"{count:>{room}}  {_said(error)}" for error, count in shown]
+    return ["", f"The{few} errors with entities of {part} (all in metrics.json):", *rows]
+
+
+def _said(error: EntityError) -> str:
+    gold, predicted = (cut(clean(name), _NAME) for name in (error.gold, error.predicted))
+    said = {
+        "type": f"{gold} taken for {predicted}",
+        "borders": f"{gold} with other borders",
+        "type and borders": f"{gold} taken for {predicted}, with other borders",
+        "missed": f"{gold} missed",
+        "invented": f"{predicted} invented",
+    }
+    return said[error.fault].strip()
 
 
 def _worst(classes: Mapping[str, Counts]) -> Mapping[str, Counts]:

@@ -14,7 +14,7 @@ from bertkit.jobs.folder import newest_run
 from bertkit.jobs.gates import Gates
 from bertkit.jobs.given import given_predictions
 from bertkit.jobs.lost import watching
-from bertkit.jobs.material import task_of
+from bertkit.jobs.material import judged_task, task_of
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer, scored_tokens
@@ -53,6 +53,7 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
     for part in parts.values():
         require_gold(kind, task, part)
         console.say(f"{part.name}: {len(part.rows):,} rows of {part.source}")
+    task = judged_task(task, kind, next(iter(parts.values())))
     scorer = None
     if model is None:
         first = next(iter(parts))

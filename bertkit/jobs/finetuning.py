@@ -47,6 +47,7 @@ class Finetuning:
     def trained(self) -> Figures:
         """Trains, leaves the run folder finished, and returns the figures."""
         rows = self.material.rows(self.settings)
+        self.task = self.material.task  # the rows may have other figures than it declares
         model = self._model(rows.labels)
         source = LabelledSource(
             rows.train.encoded.examples,

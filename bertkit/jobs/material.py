@@ -13,7 +13,7 @@ from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.scoring import EncodedPart
 from bertkit.settings.commands import FinetuneSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold, with_columns
-from bertkit.tasks.kinds import Kind, Labels
+from bertkit.tasks.kinds import JudgesByRows, Kind, Labels
 from bertkit.tasks.registry import kind_of, task_named
 from bertkit.tasks.task import Task
 from bertkit.training.peers import Peers
@@ -56,6 +56,7 @@ class Material:
         if self._rows is None:
             parts = self._parts(settings)
             train = parts["train"]
+            self.task = judged_task(self.task, self.kind, train)
             labels = self.kind.labels(train.rows, self.task, self.config.labels, for_training=True)
             self._rows = Rows(
                 labels=labels,
@@ -102,6 +103,11 @@ class Material:
         for line in encoded.coverage.lines():
             self.console.say(f"{part.name}: {line}")
         return EncodedPart(part=part, encoded=encoded)
+
+
+def judged_task(task: Task, kind: Kind, part: TaskPart) -> Task:
+    """The task with the figures that rows such as these have."""
+    return kind.judged(task, part.rows) if isinstance(kind, JudgesByRows) else task
 
 
 def task_of(name: str, data: Any) -> tuple[Task, Kind]:

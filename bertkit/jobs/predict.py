@@ -25,12 +25,12 @@ from bertkit.jobs.models import tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.jobs.start import Machine
-from bertkit.labelled.rows import Place, RowReport, TextRow
+from bertkit.labelled.rows import RowReport
 from bertkit.settings.commands import PredictSettings
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Coverage, Kind, Prediction
 from bertkit.tasks.predictions import each_prediction, is_predictions, prediction_records, writing
-from bertkit.tasks.streamed import StreamedRows, Streams, windows
+from bertkit.tasks.streamed import StreamedRows, Streams, TakesLines, windows
 from bertkit.tasks.task import Task
 
 _FIRST = 256  # rows: the first predictions come soon
@@ -125,10 +125,10 @@ def predicted(
         settings = data_as_trained(settings, folder, places=False)
         data = settings.data
         task, kind = task_of(settings.task, data)
-        lines: Iterator[TextRow] | None = None
+        lines: Iterator[Any] | None = None
         if data.folder is None and data.test_file is None and data.validation_file is None and settings.part is None:
             parts = {"stdin": TaskPart(name="stdin", rows=[], report=RowReport(), source="stdin")}
-            lines = _lines(kind.name, stdin or sys.stdin, console)
+            lines = _lines(kind, task, stdin or sys.stdin, console)
         else:
             parts = peers.main_only(lambda: chosen_parts(task, settings, ("test",), streamed=True))
         before(list(parts))
@@ -221,23 +221,22 @@ def _silent(*_: object) -> None:
     """Progress that nobody sees."""
 
 
-def _lines(kind: str, stdin: TextIO, console: Console) -> Iterator[TextRow]:
-    """A text a line, or two parted by a TAB, as they are read."""
-    if kind != "classification":
+def _lines(kind: Kind, task: Task, stdin: TextIO, console: Console) -> Iterator[Any]:
+    """A row a line, as they are read."""
+    if not isinstance(kind, TakesLines):
         raise MissingError(
-            "There is nothing to predict: stdin is read for tasks that classify alone.",
+            "There is nothing to predict: stdin is read for tasks over texts alone.",
             where="--data, --test-file",
             hint="Name a file with --test-file.",
         )
     console.reading(stdin)
-    return _rows(stdin)
+    return _rows(kind, task, stdin)
 
 
-def _rows(stdin: TextIO) -> Iterator[TextRow]:
+def _rows(kind: TakesLines, task: Task, stdin: TextIO) -> Iterator[Any]:
     number = 0
     for number, line in enumerate(_utf8(stdin), 1):
-        text, tab, pair = line.rstrip("\r\n").partition("\t")
-        yield TextRow(id=str(number - 1), text=text, pair=pair if tab else None, place=Place("stdin", number))
+        yield kind.from_line(number, line.rstrip("\r\n"), task)
     if not number:
         raise MissingError(
             "There is nothing on stdin to predict.", where="stdin", hint="Name a file with --test-file, or pipe texts in."

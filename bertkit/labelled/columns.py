@@ -44,6 +44,7 @@ class Columns:
             share (``ending`` for ending0, ending1, …); empty where the usual names are looked for.
         label_form: How the right candidate is named; None where the labels say it.
         start: Of a question's answer, the column of the character at which it begins in the context; None for others.
+        characters: True where each character of a text is a word (Chinese sets of tags).
         joined: What is put between the items where a text is a list (CSL's keywords); None: a list is an error.
     """
 
@@ -63,4 +64,5 @@ class Columns:
     candidates: tuple[str, ...] = ()
     label_form: LabelForm | None = None
     start: str | None = None
+    characters: bool = False
     joined: str | None = None

@@ -1,4 +1,4 @@
-"""CoNLL column files: a word a line with its tag in the last column, blank lines between sentences.
+"""CoNLL column files: a word a line with its tag in a column behind it, blank lines between sentences.
 
 In comes such a file, out go :class:`TaggedRow` and its tagging scheme, and back out goes the same file with predicted tags.
 Turning tags into entities is :mod:`bertkit.labelled.tags`' part. Format: Tjong Kim Sang and De Meulder 2003.
@@ -7,9 +7,10 @@ Turning tags into entities is :mod:`bertkit.labelled.tags`' part. Format: Tjong 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from bertkit.errors import DataError
 from bertkit.labelled.files import read_utf8
@@ -19,6 +20,7 @@ from bertkit.labelled.rows import Place, RowReport, TaggedRow
 _GAP = re.compile("[ \t]+")
 _END = re.compile("\r\n|\n|\r")
 _DOCUMENT = "-DOCSTART-"
+_NUMBERED = re.compile(r"(.)\ufffd?\d+", re.DOTALL)  # a broken character of weiboNER_2nd_conll is two U+FFFD
 
 
 class _Line(NamedTuple):
@@ -31,58 +33,48 @@ class _Line(NamedTuple):
         return "blank" if not self.cells else "document" if self.cells[0] == _DOCUMENT else "word"
 
 
-def read_conll(path: Path, *, tagged: bool | None = None, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
+class _Places(NamedTuple):
+    """Places in a line, from 0, of the word and of its tag; None where there is no tag."""
+
+    word: int
+    tag: int | None
+
+
+def read_conll(
+    path: Path,
+    *,
+    tagged: bool | None = None,
+    word: int = 1,
+    tag: int | None = None,
+    characters: bool = False,
+    strict: bool = False,
+) -> tuple[list[TaggedRow], RowReport]:
     """Reads one file of tagged (or bare) words.
 
-    The first column is the word and the last its tag; any columns between are kept. Columns are parted by any count of spaces
-    or tabs. ``-DOCSTART-`` lines part documents and are neither words nor sentences.
+    The first column is the word and the last its tag, or those that are named; any others are kept. Columns are parted by
+    any count of spaces or tabs. ``-DOCSTART-`` lines part documents and are neither words nor sentences.
 
     Args:
         path: The file.
-        tagged: Whether the last column is a tag; None: where there are two columns or more.
+        tagged: Whether there is a column of tags; None: where there are two columns or more.
+        word: The column of the words, from 1.
+        tag: The column of the tags, from 1; None: the last one.
+        characters: Each word is one character. Where all of them have their position in their word behind them, as in
+            weiboNER_2nd_conll (``口0``), that goes.
         strict: Taken for the readers' sake: a word line with other columns is an error always, since leaving a word out
             would change its sentence.
 
     Raises:
         MissingError: There is no such file.
-        DataError: A line has more or fewer columns than the first, or there is no word at all; file and line are named.
+        DataError: A line has more or fewer columns than the first, there is no such column, or no word at all; file and
+            line are named.
     """
     report = RowReport()
-    rows = list(_sentences(_lines(path), path, tagged))
+    rows = list(_sentences(_lines(path), path, tagged, _Places(word - 1, None if tag is None else tag - 1)))
     if not rows:
         raise DataError("There is no word in the file.", where=str(path))
-    report.rows = len(rows)
-    return rows, report
-
-
-def conll_records(
-    records: Iterable[Mapping[str, Any]], *, source: str, words: str = "tokens", tags: str = "ner_tags"
-) -> tuple[list[TaggedRow], RowReport]:
-    """Rows of hub data or JSON lines: a list of words and one of tag names a record; records without tags have no gold.
-
-    Raises:
-        DataError: A record's words are no list of texts, or its tags are not as many as its words.
-    """
-    report = RowReport()
-    rows = []
-    for number, record in enumerate(records, 1):
-        place = Place(source, number, "record")
-        found, gold = record.get(words), record.get(tags)
-        if not _texts(found):
-            raise DataError(f"The column {words!r} holds no list of words.", where=str(place))
-        if gold is not None and not (_texts(gold) and len(gold) == len(found)):
-            raise DataError(
-                f"The column {tags!r} does not hold one tag name for each of the {len(found)} words.", where=str(place)
-            )
-        rows.append(
-            TaggedRow(
-                id=str(number - 1),
-                words=tuple(found),
-                tags=None if gold is None else tuple(gold),
-                columns=((),) * len(found),
-                place=place,
-            )
-        )
+    if characters and all(_NUMBERED.fullmatch(each) for row in rows for each in row.words):
+        rows = [replace(row, words=tuple(_NUMBERED.sub(r"\1", each) for each in row.words)) for row in rows]
     report.rows = len(rows)
     return rows, report
 
@@ -151,7 +143,7 @@ def _grouped(lines: Iterable[_Line]) -> Iterator[list[int]]:
         yield numbers
 
 
-def _sentences(lines: Iterator[_Line], path: Path, tagged: bool | None) -> Iterator[TaggedRow]:
+def _sentences(lines: Iterator[_Line], path: Path, tagged: bool | None, wanted: _Places) -> Iterator[TaggedRow]:
     width, count, document = 0, 0, False
     words: list[_Line] = []
     for line in [*lines, _Line(0, "", [])]:
@@ -161,35 +153,36 @@ def _sentences(lines: Iterator[_Line], path: Path, tagged: bool | None) -> Itera
                 raise DataError(
                     f"The line has {len(line.cells)} columns, but the first word of the file has {width}.",
                     where=f"{path}, line {line.number}",
-                    hint="Each word needs the same columns; a blank line parts sentences.",
+                    hint="Each word needs the same columns; a blank line parts sentences. Running text goes to predict's stdin.",
                 )
             words.append(line)
             continue
         if words:
-            yield _row(words, path, str(count), document, _has_tags(width, tagged, path))
+            places = _places(wanted, width, tagged, f"{path}, line {words[0].number}")
+            yield _row(words, path, str(count), document, places)
             words, document, count = [], False, count + 1
         document = document or line.kind == "document"
 
 
-def _has_tags(width: int, tagged: bool | None, path: Path) -> bool:
+def _places(wanted: _Places, width: int, tagged: bool | None, where: str) -> _Places:
+    """Where word and tag stand in lines of ``width`` columns."""
     if tagged and width < 2:
-        raise DataError(
-            "The file has words, but no column of tags.", where=str(path), hint="Two columns are needed: word and tag."
-        )
-    return width > 1 if tagged is None else tagged
+        raise DataError("The file has words, but no column of tags.", where=where, hint="Two columns are needed: word and tag.")
+    bare = tagged is False or (tagged is None and width == 1)
+    tag = None if bare else width - 1 if wanted.tag is None else wanted.tag
+    for flag, place in (("--text-column", wanted.word), ("--label-column", tag)):
+        if place is not None and place >= width:
+            raise DataError(f"There is no column {place + 1}: the line has {width}.", where=where, hint=f"{flag} counts from 1.")
+    return _Places(wanted.word, tag)
 
 
-def _row(lines: Sequence[_Line], path: Path, identity: str, document: bool, tagged: bool) -> TaggedRow:
-    end = -1 if tagged else None
+def _row(lines: Sequence[_Line], path: Path, identity: str, document: bool, places: _Places) -> TaggedRow:
+    tag = places.tag
     return TaggedRow(
         id=identity,
-        words=tuple(line.cells[0] for line in lines),
-        tags=tuple(line.cells[-1] for line in lines) if tagged else None,
-        columns=tuple(tuple(line.cells[1:end]) for line in lines),
+        words=tuple(line.cells[places.word] for line in lines),
+        tags=None if tag is None else tuple(line.cells[tag] for line in lines),
+        columns=tuple(tuple(cell for at, cell in enumerate(line.cells) if at not in places) for line in lines),
         document=document,
         place=Place(str(path), lines[0].number),
     )
-
-
-def _texts(value: Any) -> TypeGuard[Sequence[str]]:
-    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(item, str) for item in value)

@@ -56,6 +56,8 @@ class TaggedRow:
         tags: One a word, in the file's own scheme until the kind converts them; None where the row has no gold.
         columns: The other columns of each word (part of speech, …), so that predictions can be written as the file was.
         document: True where the sentence is the first behind a ``-DOCSTART-`` line.
+        text: The raw text that the words were cut out of; None where they came as words.
+        offsets: Of a raw text the characters of each word, (first, behind the last); else empty.
         place: Where the first word stands.
     """
 
@@ -64,6 +66,8 @@ class TaggedRow:
     tags: tuple[str, ...] | None = None
     columns: tuple[tuple[str, ...], ...] = ()
     document: bool = False
+    text: str | None = None
+    offsets: tuple[tuple[int, int], ...] = ()
     place: Place = NOWHERE
 
 

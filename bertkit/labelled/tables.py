@@ -213,19 +213,26 @@ def _hub_label_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
     """Names of integer classes by column, which Hugging Face's writers leave in a Parquet file's schema."""
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
-        return {name: feature["names"] for name, feature in features.items() if feature.get("_type") == "ClassLabel"}
+        items = {name: feature.get("feature") or feature for name, feature in features.items()}  # of a list, its items
+        return {name: item["names"] for name, item in items.items() if item.get("_type") == "ClassLabel"}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}
 
 
 def named_labels(record: Mapping[str, Any], names: Mapping[str, list[str]]) -> Mapping[str, Any]:
     """The record with its integer classes as their names; -1, which hides a label, becomes None."""
-    named = {}
+    named: dict[str, Any] = {}
     for column, known in names.items():
         value = record.get(column)
         if isinstance(value, int):
-            named[column] = known[value] if 0 <= value < len(known) else None
+            named[column] = _class_name(value, known)
+        elif isinstance(value, list):
+            named[column] = [_class_name(each, known) if isinstance(each, int) else each for each in value]
     return {**record, **named}
+
+
+def _class_name(number: int, names: list[str]) -> str | None:
+    return names[number] if 0 <= number < len(names) else None
 
 
 _READERS: dict[str, Callable[[Path], tuple[list[str], Records]]] = {

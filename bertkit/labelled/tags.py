@@ -1,4 +1,4 @@
-"""Tags of entities: how IOB1, IOB2 and IOBES are read, recognised and turned into one another.
+"""Tags of entities: how IOB1, IOB2, IOBES (BILOU, BMES) are read, recognised and turned into one another.
 
 In go tags, one a word; out come entities or tags. All reading follows conlleval, which gives an entity to every tag that is
 not ``O``, whatever stands before it; :func:`strict_entities` alone insists on lawful IOB2.
@@ -9,8 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-Scheme = Literal["IOB1", "IOB2", "IOBES", "plain"]
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU", "BMES", "plain"]
 """``plain``: tags that name no entities (parts of speech, say); they are labels as they stand."""
+
+CONVERTED = frozenset({"IOB1", "IOBES", "BILOU", "BMES"})
+"""Schemes of entities that are turned into IOB2."""
+
+# One scheme in three spellings: the last word of an entity, its only word, and what lies within.
+_SPELLINGS: dict[Scheme, frozenset[str]] = {
+    "IOBES": frozenset("OBIES"),
+    "BILOU": frozenset("OBILU"),
+    "BMES": frozenset("OBMESW"),  # with W for S it is called BMEWO
+}
+_SAME = {"L": "E", "U": "S", "M": "I", "W": "S"}
 
 
 class Entity(NamedTuple):
@@ -45,7 +56,8 @@ def entities(tags: Sequence[str]) -> list[Entity]:
     start = -1
     before = ("O", "")
     for place, tag in enumerate(tags):
-        here = split_tag(tag) if tag != "O" else ("O", "")
+        prefix, kind = split_tag(tag) if tag != "O" else ("O", "")
+        here = (_SAME.get(prefix, prefix), kind)
         begins = here[0] != "O" and _parts(before, here)
         if start >= 0 and (begins or here[0] == "O"):
             found.append(Entity(start, place, before[1]))
@@ -99,32 +111,36 @@ def recognise(sentences: Iterable[Sequence[str]]) -> tuple[Scheme, int]:
         ``B-`` in one of IOB1; 0 for others).
 
     IOB1 begins an entity with ``B-`` only behind another of its type, IOB2 begins all of them so. What most entities do
-    decides: CoNLL-2003's training file, IOB1, has one needless ``B-`` among 23 428, and others' IOB2 some stray ``I-``. ``E-`` or
-    ``S-`` makes it IOBES; a tag that is neither ``O`` nor begins with ``B- I- E- S-`` makes it plain. A type may be nameless
-    (tags ``B``, ``I``).
+    decides: CoNLL-2003's training file, IOB1, has one needless ``B-`` among 23 428, and others' IOB2 some stray ``I-``.
+    ``E-`` or ``S-`` makes it IOBES, ``L-`` or ``U-`` BILOU, ``M-`` or ``W-`` BMES; a tag that is neither ``O`` nor begins so, or
+    prefixes that no scheme has together, make it plain. A type may be nameless (tags ``B``, ``I``); ``L``, ``U``, ``M`` and ``W``
+    without a type are more likely classes, and so only where there is a ``B``.
     """
     prefixes: set[str] = set()
+    nameless: set[str] = set()
     begun_by_i = begun_by_b = 0
     for tags in sentences:
         before = ("O", "")
         for tag in tags:
             here = split_tag(tag)
             prefixes.add(here[0])
+            if tag == here[0]:
+                nameless.add(tag)
             if here[0] != "O" and (before[0] == "O" or before[1] != here[1]):
                 begun_by_i += here[0] == "I"
                 begun_by_b += here[0] == "B"
             before = here
-    if not prefixes <= {"O", "B", "I", "E", "S"}:
+    if nameless & _SAME.keys() and "B" not in prefixes:
         return "plain", 0
-    if prefixes & {"E", "S"}:
-        return "IOBES", 0
-    if begun_by_i > begun_by_b:
-        return "IOB1", begun_by_b
-    return "IOB2", begun_by_i
+    if prefixes <= {"O", "B", "I"}:
+        return ("IOB1", begun_by_b) if begun_by_i > begun_by_b else ("IOB2", begun_by_i)
+    return next((scheme for scheme, known in _SPELLINGS.items() if prefixes <= known), "plain"), 0
 
 
 def stray_tags(sentences: Iterable[Sequence[str]]) -> list[str]:
     """The tags that keep a file from being one of entities, where others (``B-LOC``) look like it; empty where none does."""
     tags = dict.fromkeys(tag for sentence in sentences for tag in sentence)
-    lawful = {tag for tag in tags if split_tag(tag)[0] in ("O", "B", "I", "E", "S")}
+    seen = {split_tag(tag)[0] for tag in tags}
+    known = max(_SPELLINGS.values(), key=lambda spelling: len(spelling & seen))
+    lawful = {tag for tag in tags if split_tag(tag)[0] in known}
     return [tag for tag in tags if tag not in lawful] if any("-" in tag for tag in lawful) else []

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from bertkit.errors import DataError
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.glue import glue_rows
-from bertkit.labelled.rows import RowReport, TextRow
+from bertkit.labelled.rows import Place, RowReport, TextRow
 from bertkit.labelled.tables import columns_of, rows_from_records, table_rows
 from bertkit.metrics.bootstrap import Resampled
 from bertkit.notices import say
@@ -96,6 +96,11 @@ class Classification:
             if columns.text not in known and task.hub.columns.text in known:
                 columns = replace(task.hub.columns, names=task.labels)
         return table_rows(path, columns, report)
+
+    def from_line(self, number: int, line: str, task: Task) -> TextRow:
+        """A text that was piped in, or two parted by a TAB."""
+        text, tab, pair = line.partition("\t")
+        return TextRow(id=str(number - 1), text=text, pair=pair if tab else None, place=Place("stdin", number))
 
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TextRow], RowReport]:
         """Rows of hub data."""

@@ -17,8 +17,15 @@ def constant_score(kind: Kind, rows: Sequence[Any], task: Task, labels: Labels) 
     Where such answers have no figure (a correlation), or none but 0 (entities), it is 0.
     """
     golds = kind.golds(rows, labels)
-    if labels.problem == "regression" or kind.head not in ("classification", "span", "choice"):
+    plain = kind.head == "tagging" and task.primary == "accuracy"
+    if labels.problem == "regression" or not (plain or kind.head in ("classification", "span", "choice")):
         return 0.0
+    if plain:
+        frequent = Counter(tag for tags in golds for tag in tags or ()).most_common(1)[0][0]
+        said = [
+            Prediction(id=row.id, value=[frequent] * len(row.words), gold=gold) for row, gold in zip(rows, golds, strict=True)
+        ]
+        return kind.score(said, rows, task, labels).best or 0.0
     if kind.head == "span":
         answers: list[Any] = [""]
     else:

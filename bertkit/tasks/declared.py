@@ -7,22 +7,8 @@ from bertkit.tasks.clue import CLUE
 from bertkit.tasks.glue import GLUE, SNLI
 from bertkit.tasks.own import OWN
 from bertkit.tasks.questions import QUESTIONS, SPAN
+from bertkit.tasks.tags import TAGS
 from bertkit.tasks.task import HubData, Part, Task
-
-CONLL2003 = Task(
-    name="conll2003",
-    title="CoNLL-2003: persons, places, organisations in English news",
-    kind="tagging",
-    parts=(
-        Part(name="train", files=("train.txt", "eng.train")),
-        Part(name="validation", files=("valid.txt", "dev.txt", "eng.testa")),
-        Part(name="test", files=("test.txt", "eng.testb")),
-    ),
-    hub=HubData(id="eriktks/conll2003", config="conll2003", revision="refs/convert/parquet"),
-    metrics=("f1", "precision", "recall", "f1_strict", "accuracy"),
-    problem="",
-    official={"validation": "predictions.txt", "test": "predictions.txt"},
-)
 
 SWAG = Task(
     name="swag",
@@ -46,4 +32,4 @@ SWAG = Task(
     training={"batch_size": 16},
 )
 
-TASKS = (*GLUE, SNLI, *CLUE, *QUESTIONS, CONLL2003, SWAG, *OWN, SPAN)
+TASKS = (*GLUE, SNLI, *CLUE, *QUESTIONS, *TAGS, SWAG, *OWN, SPAN)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertkit.metrics.counts import Counts
+from bertkit.metrics.entity_errors import EntityError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,7 @@ class Detail:
         classes: Counts by class or type of entity, in the head's order; empty where there are none.
         confusion: Of tasks with one label a row; else None.
         groups: Of questions, the figures of each group (``examples`` and scores in points), by what they are grouped by.
+        errors: Of entities, how often each sort of error was made, the commonest first.
         wrong: All wrong answers, the surest first.
         measure: What ``Wrong.sure`` is: ``probability`` or ``error``.
     """
@@ -67,6 +69,7 @@ class Detail:
     classes: Mapping[str, Counts] = field(default_factory=dict)
     confusion: Confusion | None = None
     groups: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    errors: Mapping[EntityError, int] = field(default_factory=dict)
     wrong: list[Wrong] = field(default_factory=list)
     measure: str = "probability"
 
@@ -79,6 +82,8 @@ class Detail:
             facts["confusion"] = {"labels": self.confusion.labels, "counts": self.confusion.counts}
         if self.groups:
             facts["groups"] = self.groups
+        if self.errors:
+            facts["errors"] = [error._asdict() | {"count": count} for error, count in self.errors.items()]
         return facts
 
     def records(self) -> Iterable[dict[str, Any]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -118,6 +118,9 @@ class Coverage:
         emptied: Rows with a text of which the tokenizer leaves nothing.
         skipped: Training rows left out.
         unreachable: Golds that no output can give (answers outside every window, words that the tokenizer deletes).
+        words: Words to be tagged; 0 where the task tags none.
+        deleted_words: Those that no piece stands for.
+        unknown_words: Those of which the vocabulary has no piece.
         ceilings: The score that a perfect model could still get, by metric name, where that is below the top.
         notes: Sentences of the kind's own.
     """
@@ -129,6 +132,9 @@ class Coverage:
     emptied: int = 0
     skipped: int = 0
     unreachable: int = 0
+    words: int = 0
+    deleted_words: int = 0
+    unknown_words: int = 0
     ceilings: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -153,12 +159,23 @@ class Coverage:
 
     def facts(self) -> dict[str, Any]:
         """The counts as metrics.json has them under ``coverage``; ceilings in the scale of its figures."""
-        names = ("rows", "cut_rows", "cut_tokens", "emptied", "unreachable")
+        names: tuple[str, ...] = ("rows", "cut_rows", "cut_tokens", "emptied", "unreachable")
+        names += ("words", "deleted_words", "unknown_words") if self.words else ()
         return {name: getattr(self, name) for name in names} | {"ceilings": dict(self.ceilings)}
 
     def add(self, more: Coverage) -> None:
         """Counts further rows. What is out of reach can be told of all rows together alone, and falls away."""
-        for name in ("rows", "examples", "cut_rows", "cut_tokens", "emptied", "skipped"):
+        for name in (
+            "rows",
+            "examples",
+            "cut_rows",
+            "cut_tokens",
+            "emptied",
+            "skipped",
+            "words",
+            "deleted_words",
+            "unknown_words",
+        ):
             setattr(self, name, getattr(self, name) + getattr(more, name))
         self.unreachable, self.ceilings, self.notes = 0, {}, []
 
@@ -326,6 +343,15 @@ class Kind(Protocol):
             MissingError: There is no such file (exit 4).
             DataError: The file is of no such form, or does not fit the rows (exit 3).
         """
+        ...
+
+
+@runtime_checkable
+class JudgesByRows(Protocol):
+    """A kind of which the rows decide what figures there are."""
+
+    def judged(self, task: Task, rows: Sequence[Any]) -> Task:
+        """The task with the figures that such rows have, which is said where they are others than it declares."""
         ...
 
 

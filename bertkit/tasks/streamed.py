@@ -31,6 +31,15 @@ class Streams(Protocol):
         ...
 
 
+@runtime_checkable
+class TakesLines(Protocol):
+    """A kind that predicts texts which are piped in."""
+
+    def from_line(self, number: int, line: str, task: Task) -> Any:
+        """The row of a line without its end; lines are numbered from 1."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedRows(Sequence[Any]):
     """The rows of a file as a sequence. Whatever is asked of it reads the file anew, from its beginning.

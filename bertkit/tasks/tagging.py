@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,10 +17,10 @@ import torch
 from torch import Tensor
 
 from bertkit.errors import DataError
-from bertkit.labelled.conll import conll_records, read_conll, row_lines, tagged_lines
-from bertkit.labelled.rows import RowReport, TaggedRow
-from bertkit.labelled.tags import recognise, stray_tags, to_iob2
+from bertkit.labelled.rows import Place, RowReport, TaggedRow
+from bertkit.labelled.tags import recognise
 from bertkit.metrics.bootstrap import Resampled
+from bertkit.metrics.classification import accuracy, f1_macro
 from bertkit.metrics.entities import entity_scores, resampled_entities
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
@@ -27,7 +28,8 @@ from bertkit.tasks.detail import Detail
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
 from bertkit.tasks.tagging_detail import tagging_detail
 from bertkit.tasks.tagging_examples import TaggingExample, TaggingSettings, encode_sentences
-from bertkit.tasks.tagging_labels import gold_tags, scheme_of, tag_labels
+from bertkit.tasks.tagging_files import entity_records, from_records, line_row, read_given, read_tagged, write_tagged
+from bertkit.tasks.tagging_labels import PLAIN_FIGURES, gold_tags, judged, scheme_of, tag_labels
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
@@ -74,27 +76,16 @@ class Tagging:
     settings: ClassVar[type[KindSettings]] = TaggingSettings
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
-        """Sentences of one CoNLL file; says its scheme where that is not IOB2. See :func:`bertkit.labelled.conll.read_conll`."""
-        rows, report = read_conll(path, strict=strict)
-        scheme, unlawful = recognise(row.tags for row in rows if row.tags is not None)
-        if scheme in ("IOB1", "IOBES"):
-            say("tag-scheme", f"{path}: its tags are {scheme}; they are trained and predicted as IOB2 and scored as entities.")
-        if scheme == "plain" and (strange := stray_tags(row.tags for row in rows if row.tags is not None)):
-            listed = ", ".join(repr(tag) for tag in strange[:5])
-            verb = "is" if len(strange) == 1 else "are"
-            say("tag-scheme", f"{path}: {listed} {verb} of no scheme of entities, so all tags are taken as they stand.")
-        if unlawful:
-            say(
-                "tag-scheme",
-                f"{path}: {unlawful} entities do not begin as {scheme} has it; they are read as conlleval reads them.",
-            )
-        return rows, report
+        """Sentences of one file of CoNLL columns or of records; see :func:`bertkit.tasks.tagging_files.read_tagged`."""
+        return read_tagged(path, task, strict=strict)
 
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TaggedRow], RowReport]:
-        """Sentences of hub data: ``tokens`` and ``ner_tags`` (names), or the columns that the task names."""
-        if task.columns is None:
-            return conll_records(records, source=source)
-        return conll_records(records, source=source, words=task.columns.text, tags=task.columns.label or "ner_tags")
+        """Sentences of hub data: the columns that the task names, or ``tokens`` and ``ner_tags`` (names)."""
+        return from_records(((Place(source, n, "record"), record) for n, record in enumerate(records, 1)), task, source=source)
+
+    def from_line(self, number: int, line: str, task: Task) -> TaggedRow:
+        """The words of a text that was piped in, as BERT's basic splitting has them."""
+        return line_row(number, line, task)
 
     def has_gold(self, rows: Sequence[TaggedRow]) -> bool:
         """Whether any sentence has tags."""
@@ -165,8 +156,9 @@ class Tagging:
             for word, label in zip(example.words.tolist(), best.tolist(), strict=True):
                 tags[example.row][word] = labels.names[label]
         golds = gold_tags(rows)
+        named = recognise([labels.names])[0] != "plain"
         return [
-            Prediction(id=row.id, value=said, score=score, gold=gold, more={"words": list(row.words)})
+            Prediction(id=row.id, value=said, score=score, gold=gold, more=_facts(row, said, named=named))
             for row, said, score, gold in zip(rows, tags, sure, golds, strict=True)
         ]
 
@@ -175,6 +167,8 @@ class Tagging:
     ) -> Scores:
         """conlleval's figures (fractions), ``f1_strict`` and ``accuracy`` beside them, and each type's as ``LOC_f1`` and so on.
 
+        Of tags that name no entities accuracy and macro F1 over the words.
+
         Raises:
             DataError: No row has gold (exit 3).
         """
@@ -182,28 +176,18 @@ class Tagging:
         if not kept:
             raise DataError("There is nothing to score: no sentence has gold tags.", where=rows[0].place.file if rows else None)
         golds, founds = [gold for gold, _ in kept], [said for _, said in kept]
-        plain = scheme_of(rows) == "plain"
-        scores = entity_scores(golds, founds)
-        values = scores.metrics()
-        raw = [(row.tags, said.more["as_given"]) for row, said in zip(rows, predictions, strict=True) if "as_given" in said.more]
-        if len(raw) == len(rows):  # both sides are in the file's own scheme: conlleval compares the tags as they stand
-            pairs = [pair for gold, said in raw if gold is not None for pair in zip(gold, said, strict=True)]
-            values["accuracy"] = sum(gold == said for gold, said in pairs) / len(pairs)
-        if plain:
-            values = {name: value if name == "accuracy" else None for name, value in values.items()}
-        for name, counts in ({} if plain else scores.types).items():
-            if name:
-                values |= {f"{name}_precision": counts.precision, f"{name}_recall": counts.recall, f"{name}_f1": counts.f1}
-        if values[task.primary] is None:
-            say("undefined", f"{task.primary} is undefined: neither the gold tags nor the predicted ones have an entity.")
-        return Scores(
-            values=values,
-            primary=task.primary,
-            examples=len(kept),
-            interval=None
-            if values[task.primary] is None
-            else resampled_entities(golds, founds, task.primary).interval(seed=seed),
-        )
+        if scheme_of(rows) == "plain":
+            values, primary = _plain_figures(golds, founds), PLAIN_FIGURES[0]
+        else:
+            values, primary = _entity_figures(golds, founds, predictions, rows), task.primary
+        if values[primary] is None:
+            say("undefined", f"{primary} is undefined: neither the gold tags nor the predicted ones have an entity.")
+        interval = None if values[primary] is None else resampled_entities(golds, founds, primary).interval(seed=seed)
+        return Scores(values=values, primary=primary, examples=len(kept), interval=interval)
+
+    def judged(self, task: Task, rows: Sequence[TaggedRow]) -> Task:
+        """Accuracy decides of tags that name no entities; see :func:`bertkit.tasks.tagging_labels.judged`."""
+        return judged(task, rows)
 
     def resampled(self, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], task: Task, labels: Labels) -> Resampled:
         """The primary figure as a function of how often each sentence with gold is drawn."""
@@ -221,48 +205,42 @@ class Tagging:
     def write_official(
         self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], task: Task, part: str
     ) -> list[Path]:
-        """The rows' own file again with a predicted tag behind each word: conlleval's input where gold tags are there.
-
-        Rows that are not the first of one file (held out of it, or from the hub) are written one behind another.
-        """
-        tags = [list(said.value) for said in predictions]
-        source = Path(rows[0].place.file) if rows and rows[0].place.unit == "line" else None
-        first = all(row.id == str(number) for number, row in enumerate(rows))
-        lines = tagged_lines(source, tags) if source is not None and first and source.is_file() else row_lines(rows, tags)
+        """conlleval's columns, or CLUENER's lines; see :func:`bertkit.tasks.tagging_files.write_tagged`."""
         path = folder / task.official.get(part, "predictions.txt")
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        write_tagged(path, predictions, rows)
         return [path]
 
     def read_official(self, path: Path, rows: Sequence[TaggedRow], task: Task, labels: Labels) -> list[Prediction]:
-        """Predictions of any system, one a row: conlleval's columns (the predicted tag last), or a tag alone on each line.
+        """Predictions of any system, one a row; see :func:`bertkit.tasks.tagging_files.read_given`."""
+        return read_given(path, rows, task)
 
-        Raises:
-            DataError: The file has other words or other counts of words than the rows, or other sentences.
-        """
-        found, _ = read_conll(path)
-        if len(found) < len(rows):
-            raise DataError(f"The file has {len(found)} sentences, but {len(rows)} are to be scored.", where=str(path))
-        if len(found) > len(rows):
-            say("more-predictions", f"{path}: of its {len(found)} sentences only the first {len(rows)} are scored.")
-        bare = all(said.tags is None for said in found)
-        given = [said.words if bare else said.tags or () for said in found[: len(rows)]]
-        for said, row in zip(found, rows, strict=False):
-            if len(said.words) != len(row.words):
-                counts = f"{len(said.words)} words, but {row.place or f'sentence {row.id}'} has {len(row.words)}"
-                raise DataError(f"The sentence has {counts}.", where=str(said.place))
-            if not bare and said.words != row.words:
-                raise DataError(f"The sentence has other words than {row.place or row.id}.", where=str(said.place))
-        # Of a file in IOB1 or IOBES the predictions are taken to be so, too, unless they are plainly IOB2.
-        own = scheme_of(rows) in ("IOB1", "IOBES") and recognise(given)[0] != "IOB2"
-        return [
-            Prediction(
-                id=row.id,
-                value=to_iob2(tags) if own else list(tags),
-                gold=gold,
-                more={"words": list(row.words)} | ({"as_given": list(tags)} if own else {}),
-            )
-            for tags, row, gold in zip(given, rows, gold_tags(rows), strict=True)
-        ]
+
+def _plain_figures(golds: Sequence[Sequence[str]], founds: Sequence[Sequence[str]]) -> dict[str, float | None]:
+    gold, found = list(chain.from_iterable(golds)), list(chain.from_iterable(founds))
+    return {"accuracy": accuracy(gold, found), "f1_macro": f1_macro(gold, found)}
+
+
+def _entity_figures(
+    golds: Sequence[Sequence[str]], founds: Sequence[Sequence[str]], predictions: Sequence[Prediction], rows: Sequence[TaggedRow]
+) -> dict[str, float | None]:
+    scores = entity_scores(golds, founds)
+    values = scores.metrics()
+    raw = [(row.tags, said.more["as_given"]) for row, said in zip(rows, predictions, strict=True) if "as_given" in said.more]
+    if len(raw) == len(rows):  # both sides are in the file's own scheme: conlleval compares the tags as they stand
+        pairs = [pair for gold, said in raw if gold is not None for pair in zip(gold, said, strict=True)]
+        values["accuracy"] = sum(gold == said for gold, said in pairs) / len(pairs)
+    for name, counts in scores.types.items():
+        if name:
+            values |= {f"{name}_precision": counts.precision, f"{name}_recall": counts.recall, f"{name}_f1": counts.f1}
+    return values
+
+
+def _facts(row: TaggedRow, tags: Sequence[str], *, named: bool) -> dict[str, Any]:
+    """The words and, where the tags name entities, each entity; of a raw text also the characters of each."""
+    facts: dict[str, Any] = {"words": list(row.words)}
+    if row.text is not None:
+        facts |= {"text": row.text, "offsets": [list(each) for each in row.offsets]}
+    return facts | ({"entities": entity_records(row, tags)} if named else {})
 
 
 def _no_number(row: TaggedRow) -> DataError:

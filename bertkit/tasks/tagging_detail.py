@@ -1,4 +1,4 @@
-"""Predictions of tags -> each type's counts and the sentences with a wrong tag."""
+"""Predictions of tags -> each type's counts, the commonest errors and the sentences with a wrong tag."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ from collections.abc import Iterator, Sequence
 
 from bertkit.labelled.rows import TaggedRow
 from bertkit.labelled.tags import entities
+from bertkit.metrics.classification import confusion
 from bertkit.metrics.counts import count_classes
 from bertkit.metrics.entities import count_entities
-from bertkit.tasks.detail import Detail, Wrong, surest_first
+from bertkit.metrics.entity_errors import entity_errors
+from bertkit.tasks.detail import Confusion, Detail, Wrong, surest_first
 from bertkit.tasks.kinds import Prediction
 
 
 def tagging_detail(
     predictions: Sequence[Prediction], rows: Sequence[TaggedRow], golds: Sequence[Sequence[str] | None], *, plain: bool
 ) -> Detail:
-    """Of predictions, one a row; of tags that name no entities (``plain``) the classes are the tags themselves."""
+    """Of predictions, one a row; of tags that name no entities (``plain``) the classes are the tags themselves, word by word."""
     kept = [(gold, said.value) for gold, said in zip(golds, predictions, strict=True) if gold is not None]
     if plain:
         ours, theirs = ([frozenset((tag,)) for tags in side for tag in tags] for side in zip(*kept, strict=True))
         classes = count_classes(ours, theirs, sorted({tag for gold, _ in kept for tag in gold}))
-    else:
-        _, types = count_entities((set(entities(gold)) for gold, _ in kept), (set(entities(said)) for _, said in kept))
-        classes = {name: counts for name, counts in types.items() if name}
-    return Detail(classes=classes, wrong=surest_first(_wrong(predictions, rows, golds)))
+        counts, names = confusion([tag for gold, _ in kept for tag in gold], [tag for _, said in kept for tag in said])
+        taken = Confusion(labels=list(map(str, names)), counts=counts.tolist())
+        return Detail(classes=classes, confusion=taken, wrong=surest_first(_wrong(predictions, rows, golds)))
+    _, types = count_entities((set(entities(gold)) for gold, _ in kept), (set(entities(said)) for _, said in kept))
+    classes = {name: counts for name, counts in types.items() if name}
+    errors = entity_errors((gold for gold, _ in kept), (said for _, said in kept))
+    return Detail(classes=classes, errors=dict(errors.most_common()), wrong=surest_first(_wrong(predictions, rows, golds)))
 
 
 def _wrong(

@@ -84,7 +84,7 @@ def encode_sentences(
     numbers = {name.casefold(): number for number, name in enumerate(labels.names)}
     numbers |= {name: number for number, name in enumerate(labels.names)}  # its own spelling comes before another's case
     pieces = iter(wordpiece.encode_words([word for row in rows for word in row.words]))
-    coverage, examples, lost = Coverage(rows=len(rows)), [], _Lost()
+    coverage, examples, lost = Coverage(rows=len(rows)), [], _Lost(wordpiece.unk_id)
     for index, (row, gold) in enumerate(zip(rows, golds, strict=True)):
         own = [next(pieces) for _ in row.words]
         targets = _numbers(row, gold, numbers) if for_training else None
@@ -136,28 +136,35 @@ def _windows(
 class _Lost:
     """Counts the words that the tokenizer deletes and the gold entities on them, which no output can give."""
 
-    def __init__(self) -> None:
-        self.words = self.entities = self.missed = self.tags = 0
+    def __init__(self, unknown: int) -> None:
+        self._unknown = unknown
+        self.words = self.deleted = self.unknown = self.golds = 0
+        self.entities = self.missed = self.tags = 0
 
     def add(self, pieces: Sequence[Any], gold: Sequence[str] | None) -> None:
         deleted = {place for place, each in enumerate(pieces) if not len(each)}
-        self.words += len(deleted)
+        self.words += len(pieces)
+        self.deleted += len(deleted)
+        self.unknown += sum(len(each) == 1 and each[0] == self._unknown for each in pieces)
         if gold is None:
             return
         found = entities(gold)
+        self.golds += len(gold)
         self.entities += len(found)
         if deleted:
             self.tags += sum(gold[place] != "O" for place in deleted)
             self.missed += sum(not deleted.isdisjoint(range(entity.start, entity.end)) for entity in found)
 
     def tell(self, coverage: Coverage, *, plain: bool) -> None:
-        if self.words:
-            coverage.notes.append(f"{self.words} words are deleted by the tokenizer and get the tag O.")
-        if plain:
-            coverage.unreachable = self.tags
-            return
-        coverage.unreachable = self.missed
-        if self.missed:
+        coverage.words, coverage.deleted_words, coverage.unknown_words = self.words, self.deleted, self.unknown
+        if self.deleted:
+            coverage.notes.append(f"{self.deleted} words are deleted by the tokenizer and get the tag O.")
+        if self.unknown:
+            coverage.notes.append(f"{self.unknown} of {self.words} words are [UNK]: the vocabulary has no piece of them.")
+        coverage.unreachable = self.tags if plain else self.missed
+        if plain and self.tags:
+            coverage.ceilings = {"accuracy": 1 - self.tags / self.golds}
+        elif self.missed and not plain:
             # Leaving the lost entities out altogether costs no precision: F1 is 2c / (gold + found) with c = found.
             right = self.entities - self.missed
             coverage.ceilings = {"f1": 2 * right / (self.entities + right), "recall": right / self.entities}

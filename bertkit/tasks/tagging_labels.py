@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bertkit.errors import DataError, ModelError
 from bertkit.labelled.rows import TaggedRow
 from bertkit.labelled.tags import Scheme, iob2_names, recognise, split_tag, to_iob2
+from bertkit.notices import say
 from bertkit.tasks.kinds import Labels
 from bertkit.tasks.matching import is_generic, match_labels
 from bertkit.tasks.task import Task
+
+PLAIN_FIGURES = ("accuracy", "f1_macro")
 
 
 def scheme_of(rows: Sequence[TaggedRow]) -> Scheme:
@@ -21,6 +25,14 @@ def gold_tags(rows: Sequence[TaggedRow]) -> list[list[str] | None]:
     """The rows' gold tags as IOB2 whatever the file's scheme; plain tags as they stand; None for a row without gold."""
     plain = scheme_of(rows) == "plain"
     return [None if row.tags is None else list(row.tags) if plain else to_iob2(row.tags) for row in rows]
+
+
+def judged(task: Task, rows: Sequence[TaggedRow]) -> Task:
+    """The task with the figures that its rows have: of tags that name no entities, which is said, accuracy and macro F1."""
+    if scheme_of(rows) != "plain":
+        return task
+    say("plain-tags", "The tags name no entities: they are scored word by word, by accuracy and macro F1.")
+    return replace(task, metrics=PLAIN_FIGURES)
 
 
 def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool) -> Labels:

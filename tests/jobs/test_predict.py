@@ -104,7 +104,9 @@ def tagger(bertkit: Call, tiny: Path, tmp_path: Path) -> Path:
     return Path("tagger")
 
 
-def test_one_tag_a_word_deleted_words_and_long_sentences_included(bertkit: Call, tagger: Path, tmp_path: Path) -> None:
+def test_one_tag_a_word_deleted_words_and_long_sentences_included(
+    bertkit: Call, tagger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = SENTENCE + "\n\n-DOCSTART- O\n\n" + LONG
     (tmp_path / "test.txt").write_text(source, encoding="utf-8")
     flags = ("--model", tagger, "--test-file", "test.txt", "--max-length", "128")
@@ -122,6 +124,16 @@ def test_one_tag_a_word_deleted_words_and_long_sentences_included(bertkit: Call,
     scored = bertkit("eval", "conll2003", *flags)
     assert scored.metrics["X_recall"] == pytest.approx(100 / 102)  # B-X and I-X stand on deleted words: two more, and missed
     assert "out of reach" in scored.err
+
+    # running text: entities by the characters of the raw line, and a line without a word
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello  a na\u200e.\n \u200e\nfine\r\n"))
+    piped = bertkit("predict", "conll2003", "--model", tagger, plain=True)
+    assert (piped.code, len(piped.out.splitlines())) == (0, 3)
+    one, nothing, last = (json.loads(line) for line in piped.out.splitlines())
+    assert (one["words"], one["prediction"]) == (["hello", "a", "na", "."], ["O", "B-X", "I-X", "O"])
+    assert one["entities"] == [{"type": "X", "text": "a na", "start": 7, "end": 11, "words": [1, 3]}]
+    assert (nothing["words"], nothing["prediction"], nothing["entities"]) == ([], [], [])
+    assert [last["text"][each["start"] : each["end"]] for each in last["entities"]] == ["fine"]
 
 
 # Questions

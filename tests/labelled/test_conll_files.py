@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import DataError, MissingError
-from bertkit.labelled.conll import conll_records, read_conll, row_lines, tagged_lines
+from bertkit.labelled.conll import read_conll, tagged_lines
 from bertkit.labelled.tags import recognise, to_iob2
 
 
@@ -100,17 +100,6 @@ def test_tags_for_the_first_sentences_end_the_file_there(tmp_path: Path) -> None
 def test_a_file_that_has_changed_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"2 words, but 1 tags.*line 1"):
         list(tagged_lines(written(tmp_path, "a O\nb O\n"), [["X"]]))
-
-
-def test_records_of_the_hub() -> None:
-    rows, report = conll_records([{"tokens": ["a", "b"], "ner_tags": ["O", "B-X"]}, {"tokens": ["c"]}], source="hub")
-    assert [(row.words, row.tags) for row in rows] == [(("a", "b"), ("O", "B-X")), (("c",), None)]
-    assert report.rows == 2
-    assert list(row_lines(rows[:1], [["O", "O"]])) == ["a O O", "b B-X O", ""]
-    with pytest.raises(DataError, match=r"each of the 2 words.*record 1"):
-        conll_records([{"tokens": ["a", "b"], "ner_tags": ["O"]}], source="hub")
-    with pytest.raises(DataError, match="no list of words"):
-        conll_records([{"tokens": "a b"}], source="hub")
 
 
 @pytest.mark.data

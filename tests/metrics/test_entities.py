@@ -121,6 +121,55 @@ def test_any_tags_score_strictly_as_in_seqeval(both: tuple[list[list[str]], list
     assert (entity_scores(gold, found).strict.f1 or 0.0) == pytest.approx(seqeval(gold, found, mode="strict", scheme=IOB2)[2])
 
 
+LAWFUL = {
+    "IOBES": lambda kind, words: [f"S-{kind}"] if words == 1 else [f"B-{kind}", *[f"I-{kind}"] * (words - 2), f"E-{kind}"],
+    "BILOU": lambda kind, words: [f"U-{kind}"] if words == 1 else [f"B-{kind}", *[f"I-{kind}"] * (words - 2), f"L-{kind}"],
+    "BMES": lambda kind, words: [f"S-{kind}"] if words == 1 else [f"B-{kind}", *[f"M-{kind}"] * (words - 2), f"E-{kind}"],
+}
+
+
+def runs() -> st.SearchStrategy[list[tuple[str, int]]]:
+    """Sentences as runs of words: outside, or an entity of a type."""
+    return st.lists(st.tuples(st.sampled_from(["", "X", "Y-Z"]), st.integers(1, 4)), max_size=6)
+
+
+def spelled(sentence: list[tuple[str, int]], scheme: str) -> list[str]:
+    return [tag for kind, words in sentence for tag in (LAWFUL[scheme](kind, words) if kind else ["O"] * words)]
+
+
+@settings(deadline=None)
+@given(runs(), st.sampled_from(sorted(LAWFUL)))
+def test_every_spelling_of_iobes_names_the_same_entities(sentence: list[tuple[str, int]], scheme: str) -> None:
+    tags = spelled(sentence, scheme)
+    place, expected = 0, []
+    for kind, words in sentence:
+        expected += [(place, place + words, kind)] if kind else []
+        place += words
+    assert entities(tags) == entities(to_iob2(tags)) == strict_entities(to_iob2(tags)) == expected
+
+
+@pytest.mark.slow  # importing seqeval takes seconds
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(runs(), st.randoms()), min_size=1, max_size=5), st.sampled_from(["IOBES", "BILOU"]))
+def test_iobes_and_bilou_score_as_in_seqeval(sentences: list[tuple[Any, Any]], scheme: str) -> None:
+    from seqeval.scheme import BILOU, IOBES
+
+    gold = [spelled(sentence, scheme) for sentence, _ in sentences]
+    # Lawful predictions, so that seqeval's strict reading has nothing to leave out: other runs of as many words.
+    found = []
+    for (_, chance), tags in zip(sentences, gold, strict=True):
+        left, made = len(tags), []
+        while left:
+            words = chance.randint(1, min(3, left))
+            made.append((chance.choice(["", "X", "Y-Z"]), words))
+            left -= words
+        found.append(tags if chance.random() < 0.4 else spelled(made, scheme))
+    scores = entity_scores(gold, found).metrics()
+    ours = [scores["precision"] or 0.0, scores["recall"] or 0.0, scores["f1"] or 0.0]
+    strict = {"mode": "strict", "scheme": {"IOBES": IOBES, "BILOU": BILOU}[scheme]}
+    assert ours == pytest.approx(list(seqeval(gold, found, **strict)))
+
+
 @given(st.one_of(tags_of("BI"), tags_of("I"), tags_of("BIES")))
 def test_iob2_keeps_the_entities_and_is_lawful(sentences: list[list[str]]) -> None:
     for tags in sentences:
@@ -141,6 +190,12 @@ def test_iob2_of_a_nameless_type() -> None:
         ([["O"], ["I-A", "I-A"], ["I-A", "O", "B-A"]], ("IOB1", 1)),
         ([["B-A", "O", "B-A", "O", "I-A"]], ("IOB2", 1)),
         ([["O", "S-A"], ["B-A", "E-A"]], ("IOBES", 0)),
+        ([["O", "U-A"], ["B-A", "I-A", "L-A"]], ("BILOU", 0)),
+        ([["O", "S-A"], ["B-A", "M-A", "E-A"]], ("BMES", 0)),
+        ([["O", "W-A"], ["B-A", "M-A", "E-A"]], ("BMES", 0)),
+        ([["B", "M", "E", "S"]], ("BMES", 0)),
+        ([["U", "L", "U"]], ("plain", 0)),
+        ([["B-A", "L-A", "E-A"]], ("plain", 0)),
         ([["O", "O"]], ("IOB2", 0)),
         ([], ("IOB2", 0)),
         ([["B", "I", "O"]], ("IOB2", 0)),

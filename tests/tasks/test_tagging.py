@@ -97,6 +97,33 @@ def test_deleted_words_get_o_and_their_entities_are_missed(wordpiece: WordPiece)
     assert any("2 words are deleted" in line for line in result.coverage.lines())
 
 
+def test_words_that_no_piece_stands_for_are_counted_and_plain_tags_have_a_ceiling(wordpiece: WordPiece) -> None:
+    coverage = encoded([row("hello \u200e qq", "O O B-X")], wordpiece).coverage
+    facts = coverage.facts()
+    assert [facts[name] for name in ("words", "deleted_words", "unknown_words", "unreachable")] == [3, 1, 1, 0]
+    assert any("1 of 3 words are [UNK]" in line for line in coverage.lines())
+    rows = [row("hello \u200e a \ufffd", "UH SYM DT SYM")]
+    labels = Labels(names=("DT", "SYM", "UH"), problem="")
+    result = KIND.encode(rows, wordpiece, labels, TaggingSettings())
+    assert (result.coverage.unreachable, result.coverage.ceilings) == (2, {"accuracy": 0.5})
+    best = decoded_as(rows, [["UH", "O", "DT", "O"]])
+    assert KIND.score(best, rows, KIND.judged(TASK, rows), labels).values["accuracy"] == 0.5
+
+
+def test_what_went_wrong_is_counted_by_sorts(wordpiece: WordPiece) -> None:
+    rows = [row("a na a", "B-X I-X O"), row("a na a", "B-X I-X O", identity="1"), row("x a", "B-Y O", identity="2")]
+    said = decoded_as(rows, [["B-Y", "I-Y", "O"], ["O", "B-Y", "I-Y"], ["B-Y", "B-X"]])
+    assert KIND.detail(said, rows, LABELS).facts()["errors"] == [
+        {"fault": "type", "gold": "X", "predicted": "Y", "count": 1},
+        {"fault": "type and borders", "gold": "X", "predicted": "Y", "count": 1},
+        {"fault": "invented", "gold": "", "predicted": "X", "count": 1},
+    ]
+    rows = [row("a na", "DT NN")]
+    detail = KIND.detail(decoded_as(rows, [["NN", "NN"]]), rows, Labels(names=("DT", "NN"), problem=""))
+    assert detail.confusion is not None
+    assert (detail.confusion.taken_for("DT"), detail.errors) == ([("NN", 1)], {})
+
+
 def test_a_sentence_of_deleted_words_alone(wordpiece: WordPiece) -> None:
     rows = [row("\u200e \ufffd", "O B-X", identity="7"), row("a", "O")]
     result = encoded(rows, wordpiece)
@@ -252,9 +279,14 @@ def test_plain_tags_are_labels_as_they_stand(wordpiece: WordPiece) -> None:
     assert labels.names == ("DT", "NN", "UH")
     example = KIND.encode(rows, wordpiece, labels, TaggingSettings(), for_training=True).examples[0]
     assert example.labels.tolist() == [0, 1, 2]
-    values = KIND.score(decoded_as(rows, [["DT", "NN", "NN"]]), rows, replace(TASK, metrics=("accuracy",)), labels).values
-    assert values["accuracy"] == pytest.approx(2 / 3)
-    assert values["f1"] is None
+    with collecting() as heard:
+        task = KIND.judged(TASK, rows)
+    assert ([notice.kind for notice in heard], task.metrics) == (["plain-tags"], ("accuracy", "f1_macro"))
+    assert KIND.judged(TASK, [row("a", "B-X")]) is TASK
+    scores = KIND.score(decoded_as(rows, [["DT", "NN", "NN"]]), rows, task, labels)
+    # DT 1, NN 2 * 1 / (1 + 2), UH 0
+    assert scores.values == {"accuracy": pytest.approx(2 / 3), "f1_macro": pytest.approx((1 + 2 / 3 + 0) / 3)}
+    assert (scores.primary, KIND.score(decoded_as(rows, [["NN"] * 3]), rows, TASK, labels).primary) == ("accuracy",) * 2
     with pytest.raises(DataError, match="'UH'"):
         KIND.labels(rows, TASK, ["DT", "NN"], for_training=False)
 

@@ -1,0 +1,176 @@
+"""The files of tagging tasks: CoNLL columns or records in, rows out; the official files out, and predictions of any system in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertkit.corpus.basic_words import basic_words
+from bertkit.errors import DataError, UsageError
+from bertkit.labelled.columns import Columns
+from bertkit.labelled.conll import read_conll, row_lines, tagged_lines
+from bertkit.labelled.rows import Place, RowReport, TaggedRow
+from bertkit.labelled.tables import open_table
+from bertkit.labelled.tagged_records import characters, span_tags, tagged_records, text_row
+from bertkit.labelled.tags import CONVERTED, entities, recognise, stray_tags, to_iob2
+from bertkit.notices import say
+from bertkit.tasks.kinds import Prediction
+from bertkit.tasks.tagging_labels import gold_tags, scheme_of
+from bertkit.tasks.task import Task
+
+RECORDS = (".json", ".jsonl", ".parquet")
+_DEFAULTS = ("tokens", "tags", "ner_tags", "text", "label")  # names of a declaration, which columns without names do not have
+
+
+def columns_of(task: Task) -> Columns:
+    """The columns of the task, or those that hub data of tags have."""
+    return task.columns or Columns(text="tokens", label="ner_tags")
+
+
+def read_tagged(path: Path, task: Task, *, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
+    """Sentences of one file, by its ending; says the scheme of its tags where that is not IOB2.
+
+    Raises:
+        UsageError: A CoNLL column is named by other than its number (exit 2).
+        MissingError, DataError: As the readers.
+    """
+    columns = columns_of(task)
+    if path.suffix.lower() in RECORDS:
+        rows, report = from_records(open_table(path)[1], task, source=str(path))
+        if not rows:
+            raise DataError("There is no sentence in the file.", where=str(path))
+    else:
+        rows, report = _read_columns(path, task, tag=_number(columns.label, "--label-column"), strict=strict)
+    _tell_scheme(rows, path)
+    return rows, report
+
+
+def from_records(
+    records: Iterable[tuple[Place, Mapping[str, Any]]], task: Task, *, source: str
+) -> tuple[list[TaggedRow], RowReport]:
+    """Sentences of records with their places; see :func:`bertkit.labelled.tagged_records.tagged_records`."""
+    columns = columns_of(task)
+    return tagged_records(records, columns, source=source, split=characters if columns.characters else basic_words)
+
+
+def line_row(number: int, line: str, task: Task) -> TaggedRow:
+    """The words of a text that was piped in."""
+    split = characters if columns_of(task).characters else basic_words
+    return text_row(line, identity=str(number - 1), place=Place("stdin", number), split=split)
+
+
+def write_tagged(path: Path, predictions: Sequence[Prediction], rows: Sequence[TaggedRow]) -> None:
+    """The official file: of a name that ends in ``.json`` CLUENER's, else conlleval's columns.
+
+    Those are the rows' own file again with a predicted tag behind each word. Rows that are not the first of one file of
+    columns (held out of it, or from records) are written one behind another.
+    """
+    tags = [list(said.value) for said in predictions]
+    if path.suffix == ".json":
+        lines: Iterable[str] = map(_cluener_line, rows, tags)
+    else:
+        source = Path(rows[0].place.file) if rows and rows[0].place.unit == "line" else None
+        columns = source is not None and source.suffix.lower() not in RECORDS and source.is_file()
+        first = columns and all(row.id == str(number) for number, row in enumerate(rows))
+        lines = tagged_lines(source, tags) if first and source is not None else row_lines(rows, tags)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def entity_records(row: TaggedRow, tags: Sequence[str]) -> list[dict[str, Any]]:
+    """Each entity: its type, its text, its words (first, behind the last) and, of a raw text, its characters likewise."""
+    found: list[dict[str, Any]] = []
+    for first, end, kind in entities(tags):
+        if row.text is None:
+            found.append({"type": kind, "text": " ".join(row.words[first:end]), "words": [first, end]})
+        else:
+            start, stop = row.offsets[first][0], row.offsets[end - 1][1]
+            found.append({"type": kind, "text": row.text[start:stop], "start": start, "end": stop, "words": [first, end]})
+    return found
+
+
+def read_given(path: Path, rows: Sequence[TaggedRow], task: Task) -> list[Prediction]:
+    """Predictions of any system, one a row: conlleval's columns (the predicted tag last), a tag alone on each line, or CLUENER's.
+
+    Raises:
+        DataError: The file has other words or other counts of words than the rows, or other sentences.
+    """
+    if path.suffix == ".json":
+        return _read_cluener(path, rows)
+    found, _ = _read_columns(path, task, tag=None)
+    if len(found) < len(rows):
+        raise DataError(f"The file has {len(found)} sentences, but {len(rows)} are to be scored.", where=str(path))
+    if len(found) > len(rows):
+        say("more-predictions", f"{path}: of its {len(found)} sentences only the first {len(rows)} are scored.")
+    bare = all(said.tags is None for said in found)
+    given = [said.words if bare else said.tags or () for said in found[: len(rows)]]
+    for said, row in zip(found, rows, strict=False):
+        if len(said.words) != len(row.words):
+            counts = f"{len(said.words)} words, but {row.place or f'sentence {row.id}'} has {len(row.words)}"
+            raise DataError(f"The sentence has {counts}.", where=str(said.place))
+        if not bare and said.words != row.words:
+            raise DataError(f"The sentence has other words than {row.place or row.id}.", where=str(said.place))
+    # Of a file in IOB1 or IOBES the predictions are taken to be so, too, unless they are plainly IOB2.
+    own = scheme_of(rows) in CONVERTED and recognise(given)[0] != "IOB2"
+    return [
+        Prediction(
+            id=row.id,
+            value=to_iob2(tags) if own else list(tags),
+            gold=gold,
+            more={"words": list(row.words)} | ({"as_given": list(tags)} if own else {}),
+        )
+        for tags, row, gold in zip(given, rows, gold_tags(rows), strict=True)
+    ]
+
+
+def _read_columns(path: Path, task: Task, *, tag: int | None, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
+    columns = columns_of(task)
+    word = _number(columns.text, "--text-column") or 1
+    return read_conll(path, word=word, tag=tag, characters=columns.characters, strict=strict)
+
+
+def _number(name: str | None, flag: str) -> int | None:
+    """A column of a file without header, from 1; None where the declaration alone names it."""
+    if name is None or name in _DEFAULTS:
+        return None
+    if not name.isdecimal() or int(name) < 1:
+        raise UsageError(
+            f"{name!r} is no column of a CoNLL file, whose columns have no names.",
+            where=flag,
+            hint="Give its number, from 1: --text-column 1 --label-column 4.",
+        )
+    return int(name)
+
+
+def _tell_scheme(rows: Sequence[TaggedRow], path: Path) -> None:
+    scheme, unlawful = recognise(row.tags for row in rows if row.tags is not None)
+    if scheme in CONVERTED:
+        say("tag-scheme", f"{path}: its tags are {scheme}; they are trained and predicted as IOB2 and scored as entities.")
+    if scheme == "plain" and (strange := stray_tags(row.tags for row in rows if row.tags is not None)):
+        listed = ", ".join(repr(tag) for tag in strange[:5])
+        verb = "is" if len(strange) == 1 else "are"
+        say("tag-scheme", f"{path}: {listed} {verb} of no scheme of entities, so all tags are taken as they stand.")
+    if unlawful:
+        say("tag-scheme", f"{path}: {unlawful} entities do not begin as {scheme} has it; they are read as conlleval reads them.")
+
+
+def _cluener_line(row: TaggedRow, tags: Sequence[str]) -> str:
+    spans: dict[str, dict[str, list[list[int]]]] = {}
+    for one in entity_records(row, tags):
+        if "start" in one:
+            spans.setdefault(one["type"], {}).setdefault(one["text"], []).append([one["start"], one["end"] - 1])
+    return json.dumps({"id": int(row.id) if row.id.isdecimal() else row.id, "label": spans}, ensure_ascii=False)
+
+
+def _read_cluener(path: Path, rows: Sequence[TaggedRow]) -> list[Prediction]:
+    found = {str(record.get("id", number)): record for number, (_, record) in enumerate(open_table(path)[1])}
+    missing = [row.id for row in rows if row.id not in found]
+    if missing:
+        raise DataError(f"{len(missing)} of {len(rows)} rows have no prediction, the first is id {missing[0]}.", where=str(path))
+    return [
+        Prediction(
+            id=row.id, value=list(span_tags(found[row.id].get("label") or {}, row)), gold=gold, more={"words": list(row.words)}
+        )
+        for row, gold in zip(rows, gold_tags(rows), strict=True)
+    ]
