@@ -30,6 +30,10 @@ Min = Annotated[
     list[str] | None,
     flags.flag("--min", help="A figure to reach, in points: f1=80; else exit 7.", panel=_GATES, metavar="NAME=POINTS"),
 ]
+Max = Annotated[
+    list[str] | None,
+    flags.flag("--max", help="A figure not to pass: mlm_loss=2.5; else exit 7.", panel=_GATES, metavar="NAME=VALUE"),
+]
 NotWorseThan = Annotated[
     str | None,
     flags.flag(
@@ -43,6 +47,7 @@ Inconclusive = Annotated[
 Junit = Annotated[str | None, flags.flag("--junit", help="Write the gates as JUnit XML.", panel=_GATES, metavar="FILE")]
 GATES = {
     "min_": ("gates.min", "--min"),
+    "max_": ("gates.max", "--max"),
     "not_worse_than": ("gates.not_worse_than", "--not-worse-than"),
     "inconclusive": ("gates.inconclusive", "--inconclusive"),
     "junit": ("gates.junit", "--junit"),
@@ -73,6 +78,7 @@ def evaluate(
     seed: Seed = None,
     precision: flags.Precision = None,
     min_: Min = None,
+    max_: Max = None,
     not_worse_than: NotWorseThan = None,
     inconclusive: Inconclusive = None,
     junit: Junit = None,
@@ -92,6 +98,8 @@ def evaluate(
     text alone, the same for every vocabulary, so nats per word and per character compare two of them; what pretrain says of
     its validation is near, and lower where it masks pieces (its default) and the model has learned to guess a word from its
     other pieces. `bertkit eval blimp --data FOLDER`: which of two sentences is likelier, each token masked in turn.
+
+    --min and --max are in what the page shows: shares in points, losses and perplexities as they are.
 
     --not-worse-than draws the examples again and again, for both models alike (a paired bootstrap of the task's first
     figure), and takes the 95 % interval of the difference: all of it at 0 or above: pass; all below 0, with six examples at

@@ -56,7 +56,7 @@ def kind_as_trained(settings: Any, folder: Path) -> Any:
     kind, run = settings.kind, before(folder, task_named(settings.task).trained_as)
     late = {
         name: value
-        for name in type(kind).model_fields
+        for name in type(kind).model_fields.keys() - kind.TRAINING
         if (value := run.get(f"kind.{name}")) is not None and name not in kind.model_fields_set and value != getattr(kind, name)
     }
     if not late:

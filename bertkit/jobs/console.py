@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from bertkit.jobs import columns
 from bertkit.jobs.layout import page_width
 from bertkit.jobs.signals import Stop
+from bertkit.metrics.shares import is_share
 from bertkit.notices import Notice, listening
 
 if TYPE_CHECKING:
@@ -29,21 +30,6 @@ if TYPE_CHECKING:
 Update = Callable[..., None]
 _WIDE = 120  # columns from which a bar has room beside a note
 EVERY = 10.0  # seconds between two plain progress lines
-# Figures that are not shares: losses and counts are printed as they are, SQuAD's come as points already.
-_NOT_SHARES = (
-    "loss",
-    "perplexity",
-    "nats",
-    "seconds",
-    "tokens",
-    "count",
-    "examples",
-    "steps",
-    "thresh",
-    "unigram",
-    "epoch",
-    "evaluate/",
-)
 
 
 def is_first_process() -> bool:
@@ -102,7 +88,7 @@ def points(name: str, value: Any, *, already: bool = False) -> str:
         return f"{value:,}"
     if name.endswith("seconds"):
         return f"{value:,.1f}"
-    if any(word in name for word in _NOT_SHARES):
+    if not is_share(name):
         return f"{value:.4f}"
     return f"{value if already else value * 100:.2f}"
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
 from bertkit.jobs.console import Console, points
-from bertkit.jobs.lost import watching
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.probe import Probed, open_probed
 from bertkit.jobs.start import Machine
@@ -24,7 +23,7 @@ from bertkit.tasks.kinds import Prediction
 from bertkit.tasks.pseudo_likelihood import MaskedCopies, log_likelihoods
 
 
-def eval_blimp(settings: BlimpSettings, console: Console) -> Outcome:
+def eval_blimp(settings: BlimpSettings, machine: Machine, console: Console) -> Outcome:
     """Scores a pretrained model on BLiMP and leaves ``evals/blimp/`` in its folder.
 
     Raises:
@@ -33,13 +32,11 @@ def eval_blimp(settings: BlimpSettings, console: Console) -> Outcome:
         ModelError: The model has no masked-LM head (exit 3).
         MissingError: No model or data (exit 4).
     """
-    machine = Machine.of(settings.device)
-    with watching(machine.peers, console):
-        sets = machine.peers.main_only(lambda: read_blimp(Path(settings.data.folder), limit=settings.data.max_eval_samples))
-        probed = open_probed(settings, machine, "blimp", pairs=False)
-        pairs = [pair for found in sets.values() for pair in found]
-        numbers, sentences = _sentences(pairs, probed)
-        scores = _scores(sentences, probed, console)
+    sets = machine.peers.main_only(lambda: read_blimp(Path(settings.data.folder), limit=settings.data.max_eval_samples))
+    probed = open_probed(settings, machine, "blimp", pairs=False)
+    pairs = [pair for found in sets.values() for pair in found]
+    numbers, sentences = _sentences(pairs, probed)
+    scores = _scores(sentences, probed, console)
     if not machine.peers.main:
         return Outcome()
     _say_what_is_there(sets, numbers, sentences, probed.wordpiece)

@@ -24,7 +24,6 @@ from bertkit.corpus.named import short_name
 from bertkit.corpus.worded import read_worded
 from bertkit.errors import DataError, UsageError
 from bertkit.jobs.console import Console
-from bertkit.jobs.lost import watching
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.pretrained import pretrained_with
 from bertkit.jobs.probe import Probed, open_probed
@@ -37,7 +36,7 @@ from bertkit.tasks.masked_words import Guesses, guesses
 DIGITS = 5  # decimals of the figures: batches of another size move the seventh
 
 
-def eval_mlm(settings: MlmSettings, console: Console) -> Outcome:
+def eval_mlm(settings: MlmSettings, machine: Machine, console: Console) -> Outcome:
     """Scores a pretrained model on a text and leaves ``evals/mlm-TEXT/`` in its folder.
 
     Raises:
@@ -45,12 +44,10 @@ def eval_mlm(settings: MlmSettings, console: Console) -> Outcome:
         ModelError: The model has no masked-LM head (exit 3).
         MissingError: No model or text (exit 4).
     """
-    machine = Machine.of(settings.device)
-    with watching(machine.peers, console):
-        probed = open_probed(settings, machine, "mlm", pairs=settings.objective != "mlm")
-        masks = _masks(settings, probed, console)
-        parts = [range(masks.pairs), range(masks.pairs, len(masks.lengths))]
-        found = probed.outputs(masks.lengths.tolist(), parts, masks.batch, guesses, console, "Guessing")
+    probed = open_probed(settings, machine, "mlm", pairs=settings.objective != "mlm")
+    masks = _masks(settings, probed, console)
+    parts = [range(masks.pairs), range(masks.pairs, len(masks.lengths))]
+    found = probed.outputs(masks.lengths.tolist(), parts, masks.batch, guesses, console, "Guessing")
     if not machine.peers.main:
         return Outcome()
     facts = {

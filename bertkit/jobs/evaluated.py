@@ -78,7 +78,8 @@ class Evaluation:
         if gates is None:
             return outcome
         verdicts = gates.verdicts(figures, {name: each.predictions for name, each in scored.items()})
-        return judged(verdicts, outcome, self.settings, console, seconds=time.monotonic() - gates.started)
+        junit, seconds = self.settings.gates.junit, time.monotonic() - gates.started
+        return judged(verdicts, outcome, self.settings.task, junit, console, seconds=seconds)
 
     def place(self, part: str) -> Path:
         """``evals/TASK-PART`` in the run, or below ``runs/`` where the model is no run of bertkit's."""

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 from bertkit.errors import BertkitError
 from bertkit.jobs.console import clean, points
-from bertkit.jobs.gates import Verdict
 from bertkit.jobs.places import write_text
+from bertkit.jobs.verdict import Verdict
 
 
 def write_junit(path: Path, task: str, verdicts: Sequence[Verdict], figures: dict[str, float | None], seconds: float) -> None:

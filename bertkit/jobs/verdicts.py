@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from bertkit.errors import BertkitError, FolderError, GateError, Stopped
 from bertkit.jobs.console import Console
-from bertkit.jobs.gates import Verdict
 from bertkit.jobs.junit import write_failed_junit, write_junit
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.verdict import Verdict
 from bertkit.notices import say
-from bertkit.settings.commands import EvalSettings
 from bertkit.training.peers import Peers
 
 
-def judged(verdicts: Sequence[Verdict], outcome: Outcome, settings: EvalSettings, console: Console, *, seconds: float) -> Outcome:
-    """Tells the verdicts of an evaluation that took ``seconds``; the outcome with them under ``gates``.
+def judged(
+    verdicts: Sequence[Verdict], outcome: Outcome, task: str, junit: str | None, console: Console, *, seconds: float
+) -> Outcome:
+    """Tells the verdicts of an evaluation that took ``seconds``, in the file ``junit`` too; the outcome then has them: ``gates``.
 
     Raises:
         GateError: One is not met (exit 7); it carries what the outcome has.
@@ -29,10 +30,10 @@ def judged(verdicts: Sequence[Verdict], outcome: Outcome, settings: EvalSettings
         console.result(f"{verdict.outcome.upper()}  {verdict.message}")
         if verdict.outcome == "inconclusive" and verdict.met:
             say("inconclusive", f"Too few examples to tell whether the model is worse: {verdict.message}.")
-    if settings.gates.junit is not None:
-        figures = {name: value for name, value in outcome.metrics.items() if not isinstance(value, list)}
-        write_junit(Path(settings.gates.junit), settings.task, verdicts, figures, seconds)
-        console.say(f"The gates are in {settings.gates.junit}")
+    if junit is not None:
+        figures = {name: value for name, value in outcome.metrics.items() if not isinstance(value, (list, Mapping))}
+        write_junit(Path(junit), task, verdicts, figures, seconds)
+        console.say(f"The gates are in {junit}")
     outcome = replace(outcome, extra={**outcome.extra, "gates": [verdict.facts() for verdict in verdicts]})
     missed = [verdict for verdict in verdicts if not verdict.met]
     if missed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from pydantic import Field
 from bertkit.batches.fixed_masks import WordMaskingSettings
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.fields import Settings
+from bertkit.settings.gates import ThresholdSettings
 from bertkit.settings.parts import BatchSettings
 from bertkit.settings.tools import Output
 from bertkit.training.device import DeviceSettings
@@ -23,6 +25,11 @@ class ProbeSettings(Output):
     cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
     device: DeviceSettings = Field(default_factory=DeviceSettings)
     batch: BatchSettings = Field(default_factory=BatchSettings)
+    gates: ThresholdSettings = Field(default_factory=ThresholdSettings)
+
+    def contradictions(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Pairs of settings that cannot both be right."""
+        yield from self.gates.contradictions()
 
 
 class MlmInputs(Settings):

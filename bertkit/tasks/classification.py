@@ -43,6 +43,8 @@ _POSITIVE = ("1", "true", "yes", "positive", "pos", "acceptable", "entailment")
 class ClassificationSettings(KindSettings):
     """Settings of ``classification``."""
 
+    TRAINING: ClassVar[frozenset[str]] = frozenset({"class_weights"})
+
     windows: Literal["none", "mean", "max"] = Field(
         "none",
         description="What becomes of texts longer than max_length: none cuts them; mean or max: windows that overlap, whose "

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 
 
 class KindSettings(Settings):
-    """What every kind has: the room of a sequence. A kind adds its own fields in a subclass."""
+    """What every kind has: the room of a sequence. A kind adds its own fields in a subclass.
+
+    Attributes:
+        TRAINING: The names of those that nothing but a training heeds.
+    """
+
+    TRAINING: ClassVar[frozenset[str]] = frozenset()
 
     max_length: int = Field(128, ge=3, description="Tokens of a sequence at most, special tokens included.")
 

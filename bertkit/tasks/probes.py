@@ -15,6 +15,7 @@ class Probe:
         name: What the command line calls it.
         title: One line for ``bertkit tasks``.
         primary: The figure that decides.
+        figures: All that a gate may be about; those of pairs where the model has that head.
         reads: What it reads, and the flag that names it.
         command: How it is called.
         instead: What is trained instead, in words.
@@ -23,6 +24,7 @@ class Probe:
     name: str
     title: str
     primary: str
+    figures: tuple[str, ...]
     reads: str
     command: str
     instead: str
@@ -35,6 +37,10 @@ PROBES = {
             name="mlm",
             title="Pretrained: how well are masked words guessed?",
             primary="mlm_loss",
+            figures=(
+                *("mlm_loss", "perplexity", "mlm_accuracy", "nats_per_word", "nats_per_character"),
+                *("nsp_loss", "nsp_accuracy", "sop_loss", "sop_accuracy"),
+            ),
             reads="--corpus FILE",
             command="bertkit eval mlm --corpus FILE",
             instead="`bertkit pretrain --corpus FILE` trains masked LM.",
@@ -43,6 +49,7 @@ PROBES = {
             name="blimp",
             title="Pretrained: is the grammatical sentence of two the likelier?",
             primary="accuracy",
+            figures=("accuracy",),
             reads="--data FOLDER",
             command="bertkit eval blimp --data FOLDER",
             instead="There is nothing to train: it scores a model as it was pretrained.",

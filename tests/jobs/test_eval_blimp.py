@@ -97,7 +97,9 @@ def test_batches_change_no_decision(bertkit: Call, tiny: Path, blimp: Path) -> N
     settings = {"device.precision": "fp32", "device.threads": 1}
     outcome = package.evaluate("blimp", model=tiny, data=blimp, settings=settings, quiet=True)
     assert outcome.metrics["accuracy_by_set"] == found[0][0]
-    first = bertkit("eval", "blimp", "--data", blimp, "--model", tiny, "--max-eval-samples", 1).metrics
+    gated = bertkit("eval", "blimp", "--data", blimp, "--model", tiny, "--max-eval-samples", 1, "--max", "accuracy=-1")
+    assert (gated.code, gated.report["gates"][0]["value"]) == (7, 100 * gated.report["metrics"]["accuracy"])
+    first = gated.report["metrics"]
     assert (first["sets"], first["examples"]) == (3, 3)
 
 

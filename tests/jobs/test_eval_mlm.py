@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -93,6 +94,33 @@ def test_the_figures_are_those_of_a_plain_loop_and_always_the_same(
     assert other["mlm_loss"] != figures["mlm_loss"]
     page = bertkit("eval", "mlm", "--corpus", text, "--model", tiny, *FP32, plain=True).out
     assert f"nats_per_word        {figures['nats_per_word']:.4f}" in page
+
+
+def test_losses_and_shares_are_gated(bertkit: Call, tiny: Path, text: Path) -> None:
+    command = ("eval", "mlm", "--corpus", text, "--model", tiny, *FP32)
+    asked = ("--max", "mlm_loss=100", "--max", "perplexity=1.5", "--min", "mlm_accuracy=0", "--junit", "gates.xml")
+    done = bertkit(*command, *asked)
+    assert (done.code, done.report["error"]["kind"]) == (7, "gate")
+    told = [(gate["kind"], gate["metric"], gate["outcome"], gate["value"]) for gate in done.report["gates"]]
+    figures = done.report["metrics"]
+    assert told == [
+        ("min", "mlm_accuracy", "pass", pytest.approx(100 * figures["mlm_accuracy"])),
+        ("max", "mlm_loss", "pass", figures["mlm_loss"]),
+        ("max", "perplexity", "fail", figures["perplexity"]),
+    ]
+    assert f"perplexity is {figures['perplexity']:.4f}, above 1.5" in done.report["error"]["message"]
+    suite = ElementTree.parse("gates.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
+    assert bertkit(*command, *asked[:2]).code == 0
+    for flags, words in (
+        (("--max", "mlm_los=3"), "Did you mean 'mlm_loss'?"),
+        (("--max", "mlm_loss=low"), "NAME=VALUE"),
+        (("--min", "mlm_accuracy=0.5"), "0.5 or 50 points?"),
+        (("--junit", "gates.xml"), "give min or max"),
+        (("--not-worse-than", "runs/x"), "takes no --not-worse-than"),
+    ):
+        wrong = bertkit(*command, *flags)
+        assert (wrong.code, words in wrong.report["error"]["message"]) == (2, True), wrong.report
 
 
 def model_of(folder: Path, wordpiece: WordPiece, **changes: Any) -> Path:

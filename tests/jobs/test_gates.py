@@ -59,6 +59,9 @@ def test_figures_that_are_reached_and_missed(bertkit: Call, tmp_path: Path) -> N
     # Everything was written and is told all the same.
     assert missed.report["metrics"]["accuracy"] == pytest.approx(0.8)
     assert len(predictions(Path(missed.report["output"]) / "predictions.jsonl")) == ROWS
+    most = evaluate(bertkit, ours, "--max", "accuracy=80", "--max", "f1=50")
+    assert (most.code, [gate["outcome"] for gate in most.report["gates"]]) == (7, ["pass", "fail"])
+    assert most.report["gates"][0]["message"] == "accuracy is 80.00, at most 80"
     shown = evaluate(bertkit, ours, "--min", "accuracy=80.1", plain=True)
     assert "FAIL  accuracy is 80.00, below 80.1" in shown.out
     assert "accuracy  80.00" in shown.out

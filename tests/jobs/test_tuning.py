@@ -85,7 +85,9 @@ def test_weights_of_labels_turn_the_answers(bertkit: Call, command: tuple[Any, .
     for name in ("negative", "positive"):
         done = bertkit(*flags, "--set", f"kind.class_weights={{{name}: 1000.0}}", "--output", name)
         assert done.code == 0
-        assert bertkit("eval", "sst2", "--model", name).code == 0
+        scored = bertkit("eval", "sst2", "--model", name)
+        assert scored.code == 0
+        assert not any("class" in said for said in scored.warned("as-trained"))  # weights are of the loss alone
         lines = Path(f"{name}/evals/sst2-validation/predictions.jsonl").read_text().splitlines()
         assert {json.loads(line)["prediction"] for line in lines} == {name}
 
