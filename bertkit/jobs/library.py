@@ -7,25 +7,20 @@ command says goes to stderr; figures, paths and warnings come back in an :class:
 
 from __future__ import annotations
 
-import dataclasses
 import io
-import json
 import os
-import shlex
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.errors import SettingsError
-from bertkit.fields import Settings
 from bertkit.jobs import evaluate as evaluating
 from bertkit.jobs import finetune as tuning
 from bertkit.jobs import predict as predicting
 from bertkit.jobs import pretrain as training
+from bertkit.jobs.called import Place, Values, arguments, checked, heard, of_task
 from bertkit.jobs.console import Console
 from bertkit.jobs.embedder import Embedder
 from bertkit.jobs.models import model_folder
@@ -38,22 +33,12 @@ from bertkit.settings.commands import (
     eval_settings,
     finetune_settings,
     predict_settings,
-    task_defaults,
 )
 from bertkit.settings.embedding import EmbedSettings
-from bertkit.settings.layers import keys, unknown_key
 from bertkit.settings.probes import PROBE_SETTINGS
-from bertkit.settings.reading import Entry
-from bertkit.settings.resolve import resolve
 from bertkit.tasks.models import load_model
 from bertkit.tasks.predictions import prediction_records
 from bertkit.tasks.probes import PROBES
-from bertkit.tasks.registry import task_named
-from bertkit.tasks.task_file import load_task_file
-
-S = TypeVar("S", bound=Settings)
-Place = str | os.PathLike[str]
-Values = Mapping[str, Any]
 
 
 def pretrain(
@@ -79,9 +64,9 @@ def pretrain(
         BertkitError: Each says what to do; see :mod:`bertkit.errors`.
     """
     files = [corpus] if isinstance(corpus, str | os.PathLike) else list(corpus)
-    given = _given(settings, output, overwrite) | {"inputs.corpus": [os.fspath(file) for file in files]}
-    made = _checked(PretrainSettings, "pretrain", given, recipe)
-    return _heard(lambda console: training.pretrain(made, console), "pretrain", given, quiet)
+    given = arguments(settings, output, overwrite) | {"inputs.corpus": [os.fspath(file) for file in files]}
+    made = checked(PretrainSettings, "pretrain", given, recipe)
+    return heard(lambda console: training.pretrain(made, console), "pretrain", given, quiet)
 
 
 def finetune(
@@ -110,9 +95,9 @@ def finetune(
     Raises:
         BertkitError: See :mod:`bertkit.errors`.
     """
-    given = _given(settings, output, overwrite, model=model, data=data)
-    made = _of_task("finetune", finetune_settings, task, given, recipe)
-    return _heard(lambda console: tuning.finetune(made, console), "finetune", given | {"task": task}, quiet)
+    given = arguments(settings, output, overwrite, model=model, data=data)
+    made = of_task("finetune", finetune_settings, task, given, recipe)
+    return heard(lambda console: tuning.finetune(made, console), "finetune", given | {"task": task}, quiet)
 
 
 def evaluate(
@@ -132,12 +117,12 @@ def evaluate(
     Raises:
         BertkitError: See :mod:`bertkit.errors`.
     """
-    given = _given(settings, output, False, model=model, data=data, predictions=predictions)
+    given = arguments(settings, output, False, model=model, data=data, predictions=predictions)
     if (name := task.lower()) in PROBES:
-        probe = _checked(PROBE_SETTINGS[name], "eval", given, None)
-        return _heard(lambda console: run_probe(probe, console), "eval", given | {"task": name}, quiet)
-    made = _of_task("eval", eval_settings, task, given, None)
-    return _heard(lambda console: evaluating.evaluate(made, console), "eval", given | {"task": task}, quiet)
+        probe = checked(PROBE_SETTINGS[name], "eval", given, None)
+        return heard(lambda console: run_probe(probe, console), "eval", given | {"task": name}, quiet)
+    made = of_task("eval", eval_settings, task, given, None)
+    return heard(lambda console: evaluating.evaluate(made, console), "eval", given | {"task": task}, quiet)
 
 
 def predict(
@@ -167,8 +152,8 @@ def predict(
     """
     if (texts is None) == (data is None and not any(key.startswith("data.") for key in settings or {})):
         raise SettingsError("Give either texts or data to predict.", where="predict(texts=…, data=…)")
-    given = _given(settings, None, False, model=model, data=data)
-    made = _of_task("predict", predict_settings, task, given, None)
+    given = arguments(settings, None, False, model=model, data=data)
+    made = of_task("predict", predict_settings, task, given, None)
     lines = io.StringIO("".join(f"{_line(text)}\n" for text in texts or ()))
 
     def job(console: Console) -> Outcome:
@@ -176,7 +161,7 @@ def predict(
         said = (window for part in parts for window in part.windows)
         return Outcome(extra={"records": [record for window in said for record in prediction_records(window)]})
 
-    records: list[dict[str, Any]] = _heard(job, "predict", given | {"task": task}, quiet).extra["records"]
+    records: list[dict[str, Any]] = heard(job, "predict", given | {"task": task}, quiet).extra["records"]
     return records
 
 
@@ -192,8 +177,8 @@ def embed(texts: Iterable[str], *, model: Place, settings: Values | None = None,
     Raises:
         BertkitError: See :mod:`bertkit.errors`.
     """
-    given = _given(settings, None, False, model=model)
-    made = _checked(EmbedSettings, "embed", given, None)
+    given = arguments(settings, None, False, model=model)
+    made = checked(EmbedSettings, "embed", given, None)
     if made.tokens or made.files:
         raise SettingsError(
             "Here texts come from Python and each has one vector; load_encoder gives the states of tokens.",
@@ -210,7 +195,7 @@ def embed(texts: Iterable[str], *, model: Place, settings: Values | None = None,
         embedder.tell()
         return Outcome(extra={"vectors": np.concatenate(found)})
 
-    vectors: NDArray[np.float32] = _heard(job, "embed", given, quiet).extra["vectors"]
+    vectors: NDArray[np.float32] = heard(job, "embed", given, quiet).extra["vectors"]
     return vectors
 
 
@@ -234,51 +219,3 @@ def load_encoder(model: Place, *, device: str = "cpu") -> Encoder:
 def _line(text: str | tuple[str, str]) -> str:
     parts = (text,) if isinstance(text, str) else text
     return "\t".join(" ".join(part.split("\t")).replace("\r", " ").replace("\n", " ") for part in parts)
-
-
-def _given(settings: Values | None, output: Place | None, overwrite: bool, **named: Place | None) -> dict[str, Any]:
-    """Settings by dotted key, of the arguments and of ``settings``."""
-    places = {"data": "data.folder"}
-    found: dict[str, Any] = {places.get(name, name): os.fspath(value) for name, value in named.items() if value is not None}
-    found |= {} if output is None else {"output": os.fspath(output)}
-    found |= {"overwrite": True} if overwrite else {}
-    for key, value in (settings or {}).items():
-        if key in found:
-            raise SettingsError(f"{key} is given twice: as an argument, and in settings.", where=f"settings[{key!r}]")
-        found[key] = str(value) if isinstance(value, Path) else value
-    return found
-
-
-def _checked(model: type[S], command: str, given: Values, recipe: str | None, defaults: Values | None = None) -> S:
-    known = keys(model)
-    wrong = [unknown_key(key, known) for key in given if key not in known]
-    if wrong:
-        raise SettingsError("\n".join(wrong), where=f"bertkit.{command}")
-    flags = {key: Entry(value, f"settings[{key!r}]") for key, value in given.items()}
-    return resolve(model, command=command, flags=flags, recipe=recipe, defaults=defaults, defaults_of="the task's defaults")
-
-
-def _of_task(command: str, model: Callable[[str], type[S]], task: str, given: Values, recipe: str | None) -> S:
-    if (file := given.get("task_file")) is not None:
-        load_task_file(file)
-    name = task_named(task.lower()).name
-    kind = model(name)
-    defaults = {key: value for key, value in task_defaults(name).items() if key in keys(kind)}
-    return _checked(kind, command, {**given, "task": name}, recipe, defaults)
-
-
-def _heard(job: Callable[[Console], Outcome], command: str, given: Values, quiet: bool) -> Outcome:
-    """Runs a job with a console that leaves stdout alone; the notices come back with the outcome."""
-    plain = {key: value for key, value in given.items() if key != "task"}
-    sets = [word for key, value in plain.items() for word in ("--set", f"{key}={_spelled(value)}")]
-    line = shlex.join(["bertkit", command, *([given["task"]] if "task" in given else []), *sets])
-    console = Console(quiet=quiet, json=True, stdout=sys.stderr, line=line)
-    with console.hearing():
-        outcome = job(console)
-    for notice in outcome.warnings:
-        console.notice(notice)
-    return dataclasses.replace(outcome, warnings=tuple(console.heard))
-
-
-def _spelled(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
