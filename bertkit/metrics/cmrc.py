@@ -17,8 +17,9 @@ PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「�
 _CHINESE = re.compile(r"([\u4e00-\u9fa5])")
 # The Penn Treebank's rules, by which the published script parts what is not Chinese; it also looks for sentences inside an
 # answer, which matters for a full stop in the middle alone and is left out here.
+_OPENING = re.compile(r'(^|[ (\[{<])"')
 _PARTED = re.compile(
-    r"""(\.{3}|[;@#$%&?!()\[\]{}<>"]|,(?!\d)|(?<=[^\s'])'(?:s|m|d|ll|re|ve)?(?=\s|$)|(?<=\w)n't(?=\s|$))""", re.ASCII
+    r"""(\.{2,}|``|''|[;@#$%&?!()\[\]{}<>«»‘„–—―]|,(?!\d)|(?<=[^\s'])'(?:s|m|d|ll|re|ve)?(?=\s|$)|(?<=\w)n't(?=\s|$))""", re.ASCII
 )
 _LAST_STOP = re.compile(r"(?<=[^.\s])(\.)(?=[\])}>\"'\s]*$)")
 
@@ -34,8 +35,13 @@ def segments(text: str) -> tuple[str, ...]:
     """The segments of :func:`bare` text: each Chinese character, and the words between them."""
     found: list[str] = []
     for piece in _CHINESE.split(bare(text)):
-        found += [piece] if _CHINESE.fullmatch(piece) else _PARTED.sub(r" \1 ", _LAST_STOP.sub(r" \1 ", piece)).split()
+        found += [piece] if _CHINESE.fullmatch(piece) else _words(piece)
     return tuple(found)
+
+
+def _words(text: str) -> list[str]:
+    quoted = _OPENING.sub(r"\1``", text).replace('"', "''")  # which of the two a quotation mark is counts
+    return _PARTED.sub(r" \1 ", _LAST_STOP.sub(r" \1 ", quoted)).split()
 
 
 def longest_common(one: Sequence[str], other: Sequence[str]) -> int:

@@ -30,6 +30,7 @@ def test_a_longer_answer_shares_what_squad_does_not_see() -> None:
         ("约3.5%，1,000人", ["约", "3.5", "%", "1,000", "人"]),
         ("Mr. Smith's dog.", ["mr.", "smith", "'s", "dog", "."]),
         ("东京……大阪", ["东", "京", "……", "大", "阪"]),  # the published list has it as one sign, which no character is
+        ('1974–75 ("A.")', ["1974", "–", "75", "(", "``", "a", ".", "''", ")"]),
         ("カナ", ["カナ"]),  # no Chinese character: a word
         ("：，。", []),
         ("", []),
