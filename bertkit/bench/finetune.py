@@ -55,7 +55,7 @@ def bench_finetune(settings: BenchFinetuneSettings, console: Console) -> Outcome
     # Measured last: a machine that has been working is the one whose ceiling it is.
     ceiling = product_rate(machine.device, precision.resolve(settings.device.precision, machine.device))
     figures = figures_of(rounds) | {"ceiling_flops": ceiling, "vs_precision": settings.vs_precision}
-    lengths = [example.length for example in work.source.examples]
+    lengths = [size for example in work.source.examples for size in example.sizes]
     config = config_of(work.folder)
     flops = tuning_flops(config, length=sum(n * n for n in lengths) / sum(lengths), texts=len(lengths) / sum(lengths))
     figures |= {"flops_per_token": flops, "share_of_ceiling": figures["rates"][OURS]["median"] * flops / ceiling}
@@ -102,7 +102,8 @@ def _work(settings: BenchFinetuneSettings, console: Console, machine: Machine) -
         micro_tokens=machine.micro_tokens,
     )
     tokens = sum(example.length for example in encoded.examples)
-    text = f"{len(part.rows):,} rows of {part.source}, {tokens / len(encoded.examples):.1f} tokens a sequence"
+    count = sum(len(example.sizes) for example in encoded.examples)
+    text = f"{len(part.rows):,} rows of {part.source}, {tokens / count:.1f} tokens a sequence"
     return Work(source=source, folder=folder, kind=kind, labels=labels, text=text)
 
 
