@@ -8,7 +8,6 @@ decay of biases and LayerNorms), clipping at 1. Only real tokens count on both s
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
 from typing import Any
 
 import torch
@@ -16,68 +15,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertkit.batches.labelled import LabelledSource
-from bertkit.batches.loader import iterate
 from bertkit.bench import reference
 from bertkit.bench.alternate import Round
-from bertkit.bench.over_texts import OURS
+from bertkit.bench.stepping import Stepping
 from bertkit.jobs.start import Machine
 from bertkit.tasks.models import TaskModel
-from bertkit.training.allocator import free_as_usual, keep_freed_memory
-from bertkit.training.budget import Budget, Clock
-from bertkit.training.compiling import compile_layers
-from bertkit.training.loop import Loop, prepare
-from bertkit.training.optimizer import OptimizerSettings, make_optimizer
+from bertkit.training.allocator import free_as_usual
 from bertkit.training.precision import Became
-from bertkit.training.report import StepReport, TrainState
-from bertkit.training.schedule import Schedule
 from bertkit.training.timing import Timing
 
 RATE = 2e-5
-_FOREVER = 10**9  # steps
 
 
-class Tuning:
-    """bertkit: the loop that ``bertkit finetune`` runs, batches prepared ahead."""
-
-    name = OURS
+class Tuning(Stepping):
+    """bertkit: the loop that ``bertkit finetune`` runs."""
 
     def __init__(self, source: LabelledSource[Any], model: TaskModel, machine: Machine) -> None:
-        self.timing = Timing(machine.device)
-        self._on_cpu = machine.on_cpu
-        prepared = prepare(model, machine.accelerator, machine.peers)
-        if machine.compile == "on":
-            compile_layers(prepared)
-        self._feed: Generator[Any, None, None] = iterate(source)
-        loop = Loop(
-            model=prepared,
-            optimizer=make_optimizer(prepared, OptimizerSettings(learning_rate=RATE)),
-            accelerator=machine.accelerator,
-            peers=machine.peers,
-            schedule=Schedule(peak=RATE, steps=_FOREVER),
-            budget=Budget(steps=_FOREVER),
-            state=TrainState(),
-            clock=Clock(),
-            timing=self.timing,
-        )
-        self._steps: Iterator[StepReport] = loop.steps(self._feed)
-        self._batch_size = source.batch_size
-
-    def run(self, seconds: float) -> Round:
-        """Steps for so long."""
-        if self._on_cpu:
-            keep_freed_memory()  # which the other side undoes
-        self.timing.take()
-        tokens, steps, began = 0, 0, time.perf_counter()
-        while time.perf_counter() - began < seconds or not steps:
-            tokens += next(self._steps).tokens
-            steps += 1
-        self.timing.wait()
-        spent = time.perf_counter() - began
-        return Round(units=tokens, seconds=spent, parts=self.timing.take(), texts=steps * self._batch_size)
-
-    def close(self) -> None:
-        """Ends the loader."""
-        self._feed.close()
+        super().__init__(source, model, machine, RATE)
 
 
 class TheirTuning:
