@@ -18,4 +18,5 @@ export HF_HUB_OFFLINE=1
 "$BERTKIT_PYTHON" -m ruff check .
 "$BERTKIT_PYTHON" -m ruff format --check .
 [ -n "$lowest" ] || "$BERTKIT_PYTHON" -m mypy
-"$BERTKIT_PYTHON" -m pytest "${fast[@]}"
+# A process a core (8 at most: each takes up to 2 GB), each with one thread, and the tests of a file in one process: they share its runs.
+OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} "$BERTKIT_PYTHON" -m pytest --numprocesses logical --maxprocesses 8 --dist loadfile "${fast[@]}"
