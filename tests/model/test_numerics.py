@@ -19,8 +19,9 @@ from bertkit.model.attention import _rectangle, attend_fused, attention_weights,
 from bertkit.model.hf import to_hf
 from bertkit.packed import PackedSequences
 from bertkit.tasks import heads
-from bertkit.tasks.models import load_model
+from bertkit.tasks.models import TaskModel, load_model
 from bertkit.tasks.pretraining import masked_lm_loss
+from bertkit.training import compiling
 
 CLOSE = 2**-6
 """Of the largest reference value: how far bf16, fp16 and ``medium`` products may lie from fp32."""
@@ -69,18 +70,37 @@ def computing_in(precision: str, device: str = "cpu") -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-@pytest.mark.parametrize("chunk", [1, 71 * 4, 2**23], ids=["a row", "some rows", "whole"])
-def test_losses_and_gradients_in_fp64(kernel: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "masked_lm_loss", partial(masked_lm_loss, chunk=chunk))
-    theirs, ours, made = both("pretraining", tmp_path, CONFIGS["odd"], torch.float64)
+def assert_same_mathematics(folder: Path, kind: torch.dtype, *, share: float, before: Callable[[TaskModel], None]) -> None:
+    """Outputs, loss and gradients are transformers' own, within ``share`` of the largest; ``before`` is done to the model."""
+    theirs, ours, made = both("pretraining", folder, CONFIGS["odd"], kind)
+    before(ours)
     expected, said = their_outputs("pretraining", theirs, {**made.padded, **made.labels}, made.ours.packed)
-    assert_close(our_outputs("pretraining", ours, made.ours.packed), expected, 1e-12)
+    assert_close(our_outputs("pretraining", ours, made.ours.packed), expected, share)
     loss = sum(part.total / part.count for part in ours(made.ours).values())
-    assert loss.item() == pytest.approx(said.loss.item(), rel=1e-12)
+    assert loss.item() == pytest.approx(said.loss.item(), rel=share)
     said.loss.backward()
     loss.backward()
     found = to_hf({name: p.grad for name, p in ours.named_parameters()}, vocab_size=theirs.config.vocab_size)
-    assert_close(found, {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}, 1e-9)
+    assert_close(found, {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}, share)
+
+
+@pytest.mark.parametrize("chunk", [1, 71 * 4, 2**23], ids=["a row", "some rows", "whole"])
+def test_losses_and_gradients_in_fp64(kernel: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "masked_lm_loss", partial(masked_lm_loss, chunk=chunk))
+    assert_same_mathematics(tmp_path, torch.float64, share=1e-9, before=lambda model: None)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of torch itself, whose compiler gives up on a warning that is an error
+@pytest.mark.skipif(compiling._lacks(torch.device("cpu")) is not None, reason="no C++ compiler")
+@pytest.mark.parametrize(("kind", "share"), [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=["fp64", "fp32"])
+def test_compiled_layers(kind: torch.dtype, share: float, tmp_path: Path) -> None:
+    def compiled(model: TaskModel) -> None:
+        compiling.compile_layers(model)
+        torch._dynamo.utils.counters.clear()
+
+    assert_same_mathematics(tmp_path, kind, share=share, before=compiled)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0, "nothing was compiled"
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
