@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,14 +43,23 @@ def read_choices(path: Path, columns: Columns) -> tuple[list[ChoiceRow], RowRepo
         DataError: A column is not there, or a row does not fit (exit 3), with the row.
         SettingsError: The labels can be read in two ways (exit 2).
     """
-    known, records = open_table(path)
-    return _rows(known, records, columns, str(path))
+    report = RowReport()
+    return list(stream_choices(path, columns, report)), report
+
+
+def stream_choices(path: Path, columns: Columns, report: RowReport) -> Iterator[ChoiceRow]:
+    """The same rows one after the other, while the file is read; ``report`` grows with them. Errors as :func:`read_choices`.
+
+    Labels whose form nobody states are read through once more before: all of them say it together.
+    """
+    return _rows(lambda: open_table(path), columns, str(path), report)
 
 
 def choice_records(records: Iterable[Mapping[str, Any]], columns: Columns, *, source: str) -> tuple[list[ChoiceRow], RowReport]:
     """Rows of hub data, whose classes are names already. Errors as :func:`read_choices`."""
     placed = [(Place(source, number, "row"), record) for number, record in enumerate(records, start=1)]
-    return _rows(list(placed[0][1]), iter(placed), columns, source) if placed else ([], RowReport())
+    report = RowReport()
+    return list(_rows(lambda: (list(placed[0][1]), iter(placed)), columns, source, report)) if placed else [], report
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +70,31 @@ class _Draft:
     said: str | None
 
 
-def _rows(known: Sequence[str], records: Records, columns: Columns, where: str) -> tuple[list[ChoiceRow], RowReport]:
+def _rows(
+    opened: Callable[[], tuple[Sequence[str], Records]], columns: Columns, where: str, report: RowReport
+) -> Iterator[ChoiceRow]:
+    """The rows of what ``opened`` gives, as often as it is asked: the names of its columns, and its records from the first."""
+    known, first = opened()
     check_columns(known, columns, where)
     columns = _found(known, columns, where)
-    drafts = [_draft(cells, columns, place, number) for number, (place, cells) in enumerate(records)]
-    form = columns.label_form or _form_of([draft for draft in drafts if draft.said is not None], where)
-    rows = [draft.row if draft.said is None else _labelled(draft, draft.said, form, columns) for draft in drafts]
-    report = RowReport(columns=tuple(known))
-    return list(decided(lambda _: iter(rows), columns, report)), report
+    if columns.label not in known:
+        columns = replace(columns, label=None, no_label=())
+    report.columns = tuple(known)
+    unread = [first]  # so that what has no labels is read once: it may be a pipe
+
+    def drafts() -> Iterator[_Draft]:
+        records = unread.pop() if unread else opened()[1]
+        return (_draft(cells, columns, place, number) for number, (place, cells) in enumerate(records))
+
+    form = columns.label_form
+    if form is None and columns.label is not None:
+        form = _form_of((draft for draft in drafts() if draft.said is not None), where)
+
+    def rows(_: RowReport) -> Iterator[ChoiceRow]:
+        for draft in drafts():
+            yield draft.row if draft.said is None or form is None else _labelled(draft, draft.said, form, columns)
+
+    yield from decided(rows, columns, report)
 
 
 def _found(known: Sequence[str], columns: Columns, where: str) -> Columns:
@@ -168,16 +195,21 @@ def _place_of(draft: _Draft, said: str, form: LabelForm) -> int | None:
     return place if place is not None and 0 <= place < len(draft.row.candidates) else None
 
 
-def _form_of(drafts: Sequence[_Draft], where: str) -> LabelForm:
-    """The one form in which every label names a candidate, which is said.
+def _form_of(drafts: Iterable[_Draft], where: str) -> LabelForm | None:
+    """The one form in which every label names a candidate, which is said; None where there is no label.
 
     Counting from 1 is never taken by itself: labels that happen to leave the last candidate out look like counting from 0.
     """
-    if not drafts:
-        return "number"
-    misfits: dict[LabelForm, list[_Draft]] = {
-        form: [draft for draft in drafts if _place_of(draft, str(draft.said), form) is None] for form in _FORMS
-    }
+    labels, misfits = 0, Counter[LabelForm]()
+    first: dict[LabelForm, _Draft] = {}
+    for draft in drafts:
+        labels += 1
+        for form in _FORMS:
+            if _place_of(draft, str(draft.said), form) is None:
+                misfits[form] += 1
+                first.setdefault(form, draft)
+    if not labels:
+        return None
     fitting = [form for form in _FORMS if form != "number_from_1" and not misfits[form]]
     if len(fitting) == 1:
         say("label-form", f"The right candidate is named by {_READ[fitting[0]]}.")
@@ -188,12 +220,11 @@ def _form_of(drafts: Sequence[_Draft], where: str) -> LabelForm:
             where="data.label_form",
             hint=f"Say which: {', or '.join(f'--set data.label_form={form}' for form in fitting)}.",
         )
-    nearest_form = min((form for form in _FORMS if form != "number_from_1"), key=lambda form: len(misfits[form]))
-    first = misfits[nearest_form][0]
+    astray = first[min((form for form in _FORMS if form != "number_from_1"), key=lambda form: misfits[form])]
     raise DataError(
-        f"The label {first.said!r} names none of the row's {len(first.row.candidates)} candidates: it is no number from 0, "
+        f"The label {astray.said!r} names none of the row's {len(astray.row.candidates)} candidates: it is no number from 0, "
         "no letter, and none of their texts.",
-        where=str(first.row.place),
+        where=str(astray.row.place),
         hint="They count from 1: --set data.label_form=number_from_1."
         if not misfits["number_from_1"]
         else "Mend the row, or say how labels are written with --set data.label_form=number (or number_from_1, letter, text).",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bertkit.errors import DataError, ModelError, UsageError
-from bertkit.labelled.choices import choice_records, read_choices
+from bertkit.labelled.choices import choice_records, read_choices, stream_choices
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.rows import ChoiceRow, RowReport
 from bertkit.metrics.bootstrap import Resampled
@@ -43,6 +43,10 @@ class Choice:
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[ChoiceRow], RowReport]:
         """Rows of a table; see :func:`bertkit.labelled.choices.read_choices`."""
         return read_choices(path, task.columns or Columns())
+
+    def stream(self, path: Path, task: Task, report: RowReport, *, strict: bool = False) -> Iterator[ChoiceRow]:
+        """The same one by one; see :func:`bertkit.labelled.choices.stream_choices`."""
+        return stream_choices(path, task.columns or Columns(), report)
 
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[ChoiceRow], RowReport]:
         """Rows of hub data."""
@@ -100,23 +104,22 @@ class Choice:
         labels: Labels,
         settings: Any,
     ) -> list[Prediction]:
-        """The candidate with the highest of ``[C]`` scores, the first of equal ones, which are counted and said.
+        """The candidate with the highest of ``[C]`` scores; of equal ones the first, which is said (``tied`` lists them).
 
         Candidates that are one sequence to the model have one score, whatever rounding made of it.
 
         Raises:
             DataError: A score is not a number (exit 3), with the row.
         """
-        found, tied = [], 0
+        found = []
         for output, example in zip(outputs, examples, strict=True):
             row = rows[example.row]
             scores = np.asarray(output, dtype=np.float64)[example.firsts()]
             if not np.isfinite(scores).all():
                 raise DataError("The model's output for this row is not a number.", where=str(row.place) or f"row {row.id}")
-            tied += int((scores == scores.max()).sum() > 1)
             found.append(_prediction(row, scores))
-        if tied:
-            say("ties", f"In {tied} of {len(rows)} questions several candidates have the highest score: the first is taken.")
+        if any("tied" in one.more for one in found):  # without a count: rows come in windows
+            say("ties", "Some rows have several candidates with the highest score: the first is taken, and `tied` lists them.")
         return found
 
     def score(
@@ -174,12 +177,14 @@ def _prediction(row: ChoiceRow, scores: np.ndarray) -> Prediction:
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     best = int(scores.argmax())
+    more: dict[str, Any] = {"candidate": row.candidates[best], "probabilities": [float(share) for share in shares]}
+    tied = np.flatnonzero(scores == scores[best]).tolist()
     return Prediction(
         id=row.id,
         value=best,
         score=float(shares[best]),
         gold=row.label,
-        more={"candidate": row.candidates[best], "probabilities": [float(share) for share in shares]},
+        more=more | ({"tied": tied} if len(tied) > 1 else {}),
     )
 
 

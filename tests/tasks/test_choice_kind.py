@@ -119,9 +119,8 @@ def test_equal_candidates_have_one_score_and_ties_are_said(wordpiece: WordPiece)
     with collecting() as said:
         found = KIND.decode(outputs, encoded.examples, rows, NONE, None)
     assert [(one.value, one.gold, one.more["candidate"]) for one in found] == [(0, 2, "b"), (1, 0, "e")]
-    assert [notice.message for notice in said if notice.kind == "ties"] == [
-        "In 1 of 2 questions several candidates have the highest score: the first is taken."
-    ]
+    assert [one.more.get("tied") for one in found] == [[0, 2], None]
+    assert [notice.kind for notice in said] == ["ties"]
     assert found[1].score == pytest.approx(np.exp(2) / (1 + np.exp(1) + np.exp(2)))
     assert sum(found[1].more["probabilities"]) == pytest.approx(1)
     scores = KIND.score([*found, Prediction(id="x", value=1, gold=1)], [*rows, rows[1]], TASK, NONE)
