@@ -30,7 +30,7 @@ from bertkit.settings.commands import PredictSettings
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Coverage, Kind, Prediction
 from bertkit.tasks.predictions import each_prediction, is_predictions, prediction_records, writing
-from bertkit.tasks.streamed import StreamedRows, Streams, TakesLines, windows
+from bertkit.tasks.streamed import StreamedRows, TakesLines, windows
 from bertkit.tasks.task import Task
 
 _FIRST = 256  # rows: the first predictions come soon
@@ -66,13 +66,11 @@ def predict(settings: PredictSettings, console: Console, stdin: TextIO | None = 
         where = places.get(coming.part.name)
         first = next(coming.windows, [])  # nothing is written where nothing can be predicted
         with _taking(where, console, machine.peers.main) as take:
-            kept: list[Prediction] = []
             for said in chain([first], coming.windows):
                 machine.peers.main_only(lambda said=said: take(said))  # type: ignore[misc]  # a full disk is told everywhere
                 examples += len(said)
-                kept += [] if isinstance(kind, Streams) else said
         if where is not None and machine.peers.main:
-            _write_official(kind, where, kept, coming.part, task)
+            kind.write_official(where.parent, each_prediction(where), coming.part.rows, task, coming.part.name)
             console.say(f"Written to {where}")
     if not machine.peers.main:
         return Outcome()
@@ -93,13 +91,6 @@ def _taking(where: Path | None, console: Console, main: bool) -> Iterator[Callab
     where.parent.mkdir(parents=True, exist_ok=True)
     with writing(where) as write:
         yield lambda said: write(prediction_records(said))
-
-
-def _write_official(kind: Kind, where: Path, kept: list[Prediction], part: TaskPart, task: Task) -> None:
-    if isinstance(kind, Streams):
-        kind.write_official(where.parent, each_prediction(where), part.rows, task, part.name)
-    else:
-        kind.write_official(where.parent, kept, part.rows, task, part.name)
 
 
 def predicted(
@@ -133,7 +124,7 @@ def predicted(
             parts = peers.main_only(lambda: chosen_parts(task, settings, ("test",), streamed=True))
         before(list(parts))
         for part in parts.values():
-            read = _windows(kind, part.rows if lines is None else lines, machine)
+            read = _windows(part.rows if lines is None else lines, machine)
             start = next(read, [])  # a file that is not there is told before the model is loaded
             scorer = scorer_of(folder, settings, task, kind, part, machine)
             scorer = replace(scorer, settings=kind_as_tuned(scorer.settings, folder, task.trained_as))
@@ -141,10 +132,9 @@ def predicted(
             yield PartOnItsWay(part=part, windows=_predictions(scorer, part, coming, folder, settings, console))
 
 
-def _windows(kind: Kind, rows: Iterable[Any], machine: Machine) -> Iterator[list[Any]]:
-    """The rows window by window, on all processes, which the first one reads; all at once where they hang together."""
-    most = _MOST * machine.peers.world * (1 if machine.on_cpu else 8)
-    mine = windows(rows, first=_FIRST, most=most) if isinstance(kind, Streams) else iter([list(rows)])
+def _windows(rows: Iterable[Any], machine: Machine) -> Iterator[list[Any]]:
+    """The rows window by window, on all processes, which the first one reads."""
+    mine = windows(rows, first=_FIRST, most=_MOST * machine.peers.world * (1 if machine.on_cpu else 8))
     while window := machine.peers.main_only(lambda: next(mine, [])):
         yield window
 
@@ -161,7 +151,7 @@ def _predictions(
     done = 0
 
     def told(here: int, of: int) -> None:
-        update(done + here, known if isinstance(scorer.kind, Streams) else of)
+        update(done + here, known)
 
     with nullcontext(_silent) if on_screen else console.progress(f"Scoring {part.name}") as update:
         for rows in read:

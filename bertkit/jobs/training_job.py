@@ -86,5 +86,6 @@ def same_identity(before: Mapping[str, str], identity: Mapping[str, str], folder
         raise FolderError(
             f"This run began with another {' and another '.join(changed)}.",
             where=str(folder),
-            hint="Put the old back to go on, choose another --output, or start anew here with --overwrite.",
+            hint="Put the old back to go on. Where nothing was changed, an earlier version of bertkit read it otherwise: "
+            "choose another --output, or start anew here with --overwrite.",
         )

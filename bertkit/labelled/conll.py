@@ -1,25 +1,28 @@
 """CoNLL column files: a word a line with its tag in a column behind it, blank lines between sentences.
 
-In comes such a file, out go :class:`TaggedRow` and its tagging scheme, and back out goes the same file with predicted tags.
+In comes such a file, out go :class:`TaggedRow`, one by one, and back out goes the same file with predicted tags.
 Turning tags into entities is :mod:`bertkit.labelled.tags`' part. Format: Tjong Kim Sang and De Meulder 2003.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.errors import DataError
-from bertkit.labelled.files import read_utf8
+from bertkit.labelled.files import read_lines
 from bertkit.labelled.rows import Place, RowReport, TaggedRow
 
 # Only spaces and tabs part columns: a no-break or ideographic space may be a word of the file.
 _GAP = re.compile("[ \t]+")
-_END = re.compile("\r\n|\n|\r")
+_TAG = re.compile(r"O|[BILUMESW](-\S+)?")
 _DOCUMENT = "-DOCSTART-"
+_LOOKED_AT = 200  # lines by which words are told from running text
 _NUMBERED = re.compile(r"(.)\ufffd?\d+", re.DOTALL)  # a broken character of weiboNER_2nd_conll is two U+FFFD
 
 
@@ -31,6 +34,9 @@ class _Line(NamedTuple):
     @property
     def kind(self) -> str:
         return "blank" if not self.cells else "document" if self.cells[0] == _DOCUMENT else "word"
+
+
+_LAST = _Line(0, "", [])  # behind the file: whatever is open there is closed as by a blank line
 
 
 class _Places(NamedTuple):
@@ -69,14 +75,45 @@ def read_conll(
         DataError: A line has more or fewer columns than the first, there is no such column, or no word at all; file and
             line are named.
     """
-    report = RowReport()
-    rows = list(_sentences(_lines(path), path, tagged, _Places(word - 1, None if tag is None else tag - 1)))
-    if not rows:
+    rows = list(each_sentence(path, tagged=tagged, word=word, tag=tag, characters=characters))
+    return rows, RowReport(rows=len(rows))
+
+
+def each_sentence(
+    path: Path, *, tagged: bool | None = None, word: int = 1, tag: int | None = None, characters: bool = False
+) -> Iterator[TaggedRow]:
+    """The same one by one, while the file is read; of ``characters`` it is looked through once more before."""
+
+    def sentences() -> Iterator[TaggedRow]:
+        return _sentences(_lines(path), path, tagged, _Places(word - 1, None if tag is None else tag - 1))
+
+    numbered = characters and all(_NUMBERED.fullmatch(each) for row in sentences() for each in row.words)
+    row: TaggedRow | None = None
+    for row in sentences():
+        yield replace(row, words=tuple(_NUMBERED.sub(r"\1", each) for each in row.words)) if numbered else row
+    if row is None:
         raise DataError("There is no word in the file.", where=str(path))
-    if characters and all(_NUMBERED.fullmatch(each) for row in rows for each in row.words):
-        rows = [replace(row, words=tuple(_NUMBERED.sub(r"\1", each) for each in row.words)) for row in rows]
-    report.rows = len(rows)
-    return rows, report
+
+
+def is_running_text(path: Path, *, characters: bool = False) -> bool:
+    """Whether a file has a sentence of running text on each line rather than a word with its columns, by its first lines.
+
+    Columns end in tags of entities; others are as many on most lines, and blank lines part sentences of several words. A
+    single column is words, one a line; but where ``characters`` are the words, and a line has more, it is text.
+    """
+    head = list(islice(_lines(path), _LOOKED_AT))
+    words = [line for line in head if line.kind == "word"]
+    if not words or any(line.kind == "document" for line in head):
+        return False
+    counts = Counter(len(line.cells) for line in words)
+    if set(counts) == {1}:
+        cells = [line.cells[0] for line in words]
+        return characters and any(len(cell) > 1 and not _NUMBERED.fullmatch(cell) for cell in cells)
+    tags = sum(len(line.cells) > 1 and _TAG.fullmatch(line.cells[-1]) is not None for line in words)
+    alike = counts.most_common(1)[0][1]
+    sentences = [len(list(lines)) for kind, lines in groupby(head, key=lambda line: line.kind) if kind == "word"]
+    parted = len(sentences) > 1 and max(sentences) > 1
+    return not (2 * tags >= len(words) or (2 * alike >= len(words) and parted))
 
 
 def tagged_lines(path: Path, tags: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -91,25 +128,32 @@ def tagged_lines(path: Path, tags: Iterable[Sequence[str]]) -> Iterator[str]:
     Raises:
         DataError: The file has other sentences than the tags (it was changed meanwhile).
     """
-    lines = list(_lines(path))
-    tag_of: dict[int, str] = {}
-    last = 0
-    for numbers, sentence in zip(_grouped(lines), tags, strict=False):
-        if len(numbers) != len(sentence):
-            raise DataError(
-                f"The sentence has {len(numbers)} words, but {len(sentence)} tags: the file has changed.",
-                where=f"{path}, line {numbers[0]}",
-            )
-        tag_of.update(zip(numbers, sentence, strict=True))
-        last = numbers[-1]
-    rest = [line.number for line in lines if line.number > last and line.kind == "word"]
-    end = rest[0] if rest else len(lines) + 1
-    for line in lines:
-        if line.number >= end:
-            return
+    predicted = iter(tags)
+    words: list[_Line] = []
+    found: Sequence[str] | None = None
+    for line in chain(_lines(path), [_LAST]):
+        if line.kind == "word":
+            if not words and (found := next(predicted, None)) is None:
+                return
+            words.append(line)
+            continue
+        if words and found is not None:
+            yield from _with_tags(words, found, path)
+            words = []
+        if line is not _LAST:
+            yield line.raw
+
+
+def _with_tags(words: Sequence[_Line], tags: Sequence[str], path: Path) -> Iterator[str]:
+    if len(words) != len(tags):
+        raise DataError(
+            f"The sentence has {len(words)} words, but {len(tags)} tags: the file has changed.",
+            where=f"{path}, line {words[0].number}",
+        )
+    for line, tag in zip(words, tags, strict=True):
         # A tab where the file has tabs, so that a reader of its columns needs no new rule.
         gap = "\t" if "\t" in line.raw.strip(" \t") else " "
-        yield line.raw.rstrip(" \t") + gap + tag_of[line.number] if line.number in tag_of else line.raw
+        yield line.raw.rstrip(" \t") + gap + tag
 
 
 def row_lines(rows: Iterable[TaggedRow], tags: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -125,35 +169,23 @@ def row_lines(rows: Iterable[TaggedRow], tags: Iterable[Sequence[str]]) -> Itera
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    lines = _END.split(read_utf8(path))
-    for number, raw in enumerate(lines[:-1] if lines[-1] == "" else lines, 1):
+    for number, line in enumerate(read_lines(path, end=""), 1):
+        raw = line.rstrip("\r\n")
         stripped = raw.strip(" \t")
         yield _Line(number, raw, _GAP.split(stripped) if stripped else [])
-
-
-def _grouped(lines: Iterable[_Line]) -> Iterator[list[int]]:
-    numbers: list[int] = []
-    for line in lines:
-        if line.kind == "word":
-            numbers.append(line.number)
-        elif numbers:
-            yield numbers
-            numbers = []
-    if numbers:
-        yield numbers
 
 
 def _sentences(lines: Iterator[_Line], path: Path, tagged: bool | None, wanted: _Places) -> Iterator[TaggedRow]:
     width, count, document = 0, 0, False
     words: list[_Line] = []
-    for line in [*lines, _Line(0, "", [])]:
+    for line in chain(lines, [_LAST]):
         if line.kind == "word":
             width = width or len(line.cells)
             if len(line.cells) != width:
                 raise DataError(
                     f"The line has {len(line.cells)} columns, but the first word of the file has {width}.",
                     where=f"{path}, line {line.number}",
-                    hint="Each word needs the same columns; a blank line parts sentences. Running text goes to predict's stdin.",
+                    hint="Each word needs the same columns, and a blank line parts sentences.",
                 )
             words.append(line)
             continue

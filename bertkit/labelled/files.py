@@ -1,9 +1,11 @@
-"""Task files as text: UTF-8, a byte order mark taken away, a bad byte named by line and offset."""
+"""Task files as text: UTF-8, a byte order mark taken away, a bad byte named by line and offset; written whole or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from bertkit.errors import DataError, MissingError
 from bertkit.foreign_bytes import looks_like
@@ -69,6 +71,19 @@ def read_lines(path: Path, *, end: str = "\n") -> Iterator[str]:
         raise
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[TextIO]:
+    """A UTF-8 file to write into, which gets its name when all of it is there."""
+    unfinished = path.with_name(path.name + ".tmp")
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    unfinished.replace(path)
 
 
 def lines_of(text: str) -> list[str]:

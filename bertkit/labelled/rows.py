@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from bertkit.errors import DataError
+from bertkit.labelled.tags import Scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class Place:
 
 
 NOWHERE = Place("", 0)
+
+LATER = {"later": True}
+"""Marks a field that rows once did not have: at its default it is no part of fingerprints, so that runs begun before go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,7 @@ class TaggedRow:
         document: True where the sentence is the first behind a ``-DOCSTART-`` line.
         text: The raw text that the words were cut out of; None where they came as words.
         offsets: Of a raw text the characters of each word, (first, behind the last); else empty.
+        scheme: That of all tags of the file (``labelled.tags``), whichever of its rows are at hand; None: those say it.
         place: Where the first word stands.
     """
 
@@ -66,8 +71,9 @@ class TaggedRow:
     tags: tuple[str, ...] | None = None
     columns: tuple[tuple[str, ...], ...] = ()
     document: bool = False
-    text: str | None = None
-    offsets: tuple[tuple[int, int], ...] = ()
+    text: str | None = field(default=None, metadata=LATER)
+    offsets: tuple[tuple[int, int], ...] = field(default=(), metadata=LATER)
+    scheme: Scheme | None = field(default=None, metadata=LATER)
     place: Place = NOWHERE
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError
-from bertkit.labelled.files import read_utf8
+from bertkit.labelled.files import read_utf8, writing
 from bertkit.labelled.rows import Answer, Place, QuestionRow, RowReport
 
 
@@ -128,7 +128,7 @@ def writing_json(path: Path) -> Iterator[Callable[[str, Any], None]]:
 
     UTF-8, letters as they are, four spaces: what ``json.dump`` writes of the whole. ValueError where a number is NaN or infinite.
     """
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with writing(path) as file:
         empty = True
 
         def write(key: str, value: Any) -> None:

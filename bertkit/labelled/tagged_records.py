@@ -5,7 +5,7 @@ In come records, out go :class:`TaggedRow`. A text's words are found by whoever 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bertkit.errors import DataError
@@ -34,17 +34,27 @@ def tagged_records(
     Raises:
         DataError: A column is not there, words are no texts, tags are not as many as words, or a span lies outside of its text.
     """
-    rows: list[TaggedRow] = []
     report = RowReport()
+    return list(each_record(records, columns, report, source=source, split=split)), report
+
+
+def each_record(
+    records: Iterable[tuple[Place, Mapping[str, Any]]],
+    columns: Columns,
+    report: RowReport,
+    *,
+    source: str,
+    split: Callable[[str], Offsets],
+) -> Iterator[TaggedRow]:
+    """The same one by one; ``report`` grows with them."""
     for number, (place, record) in enumerate(records):
         if not number:
             report.columns = tuple(record)
             columns = Columns(text=_there(columns.text, record), label=_there(columns.label or "tags", record), id=columns.id)
             check_columns(tuple(record), Columns(text=columns.text, label=None), source)
         given = record.get(columns.id) if columns.id else None
-        rows.append(_row(record, columns, place, str(number if given is None else given), split))
-    report.rows = len(rows)
-    return rows, report
+        report.rows += 1
+        yield _row(record, columns, place, str(number if given is None else given), split)
 
 
 def text_row(text: str, *, identity: str, place: Place, split: Callable[[str], Offsets]) -> TaggedRow:

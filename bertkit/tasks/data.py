@@ -13,12 +13,12 @@ from typing import Any
 from bertkit.errors import DataError, MissingError, UsageError
 from bertkit.labelled.columns import Columns, LabelForm
 from bertkit.labelled.hub import hub_records, load_hub
-from bertkit.labelled.rows import RowReport
+from bertkit.labelled.rows import LATER, RowReport
 from bertkit.labelled.split import hold_out
 from bertkit.notices import say
 from bertkit.tasks.kinds import Kind
 from bertkit.tasks.registry import kind_of
-from bertkit.tasks.streamed import StreamedRows, Streams
+from bertkit.tasks.streamed import StreamedRows
 from bertkit.tasks.task import HubData, Part, Task
 
 
@@ -47,7 +47,8 @@ class TaskPart:
         """16 hex digits of what the rows say, wherever their file lies."""
         digest = hashlib.sha256()
         for row in self.rows:
-            facts = [getattr(row, field.name) for field in fields(row) if field.name != "place"]
+            told = [(field, getattr(row, field.name)) for field in fields(row) if field.name != "place"]
+            facts = [value for field, value in told if not (field.metadata == LATER and value == field.default)]
             digest.update(repr(facts).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()[:16]
 
@@ -117,7 +118,7 @@ def load_parts(
     Files that are named come before ``folder``, and ``folder`` (a folder, one file, or a hub name) before the task's own hub
     data; files given touch no network. Where there is training data and no validation part, 10 % of it are held out, and
     that is said; of several validation parts (MNLI's) one that is not there is said. With ``streamed`` the rows of a file
-    are read when they are used (:class:`StreamedRows`), where the kind can.
+    are read when they are used (:class:`StreamedRows`).
 
     Raises:
         MissingError: A file, folder, data set or a whole role is not there (exit 4).
@@ -223,7 +224,7 @@ def _file_of(part: Part, folder: Path) -> Path | None:
 
 
 def _read(kind: Kind, task: Task, name: str, path: Path, *, strict: bool, streamed: bool) -> TaskPart:
-    if streamed and isinstance(kind, Streams):
+    if streamed and path.is_file():  # a pipe can be read once
         rows_of_file = StreamedRows(kind=kind, task=task, path=path, strict=strict)
         return TaskPart(name=name, rows=rows_of_file, report=RowReport(), source=str(path))
     rows, report = kind.read(path, task, strict=strict)

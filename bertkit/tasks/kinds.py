@@ -8,7 +8,7 @@ Shapes: n tokens of one example, K labels, S sequences of a batch, T tokens of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -161,6 +161,10 @@ class Coverage:
             said.append(
                 f"{self.unreachable} gold labels are out of reach{f'; a perfect model could get {best}' if best else ''}."
             )
+        if self.deleted_words:
+            said.append(f"{self.deleted_words} words are deleted by the tokenizer and get the tag O.")
+        if self.unknown_words:
+            said.append(f"{self.unknown_words} of {self.words} words are [UNK]: the vocabulary has no piece of them.")
         return said + self.notes
 
     def facts(self) -> dict[str, Any]:
@@ -265,6 +269,10 @@ class Kind(Protocol):
         """Rows of one file in the task's own format."""
         ...
 
+    def stream(self, path: Path, task: Task, report: RowReport, *, strict: bool = False) -> Iterator[Any]:
+        """The same row by row, for predictions: a file of any length in the memory of a row; ``report`` grows with them."""
+        ...
+
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[Any], RowReport]:
         """Rows of hub data; ``source`` names it in errors. Integer labels arrive as their names already."""
         ...
@@ -337,9 +345,9 @@ class Kind(Protocol):
         ...
 
     def write_official(
-        self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[Any], task: Task, part: str
+        self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[Any], task: Task, part: str
     ) -> list[Path]:
-        """Prediction files in the official scorer's format."""
+        """Prediction files in the official scorer's format, from predictions that may come one by one."""
         ...
 
     def read_official(self, path: Path, rows: Sequence[Any], task: Task, labels: Labels) -> list[Prediction]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError
-from bertkit.labelled.files import read_lines
+from bertkit.labelled import files
 from bertkit.notices import say
 from bertkit.tasks.kinds import Labels, Prediction
 
@@ -41,14 +41,8 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 @contextmanager
 def writing(path: Path) -> Iterator[Callable[[Iterable[Mapping[str, Any]]], None]]:
     """Hands out a function that writes records as they come; the file gets its name when all of them are there."""
-    unfinished = path.with_name(path.name + ".tmp")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            yield lambda records: file.writelines(f"{json.dumps(r, ensure_ascii=False, allow_nan=False)}\n" for r in records)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    unfinished.replace(path)
+    with files.writing(path) as file:
+        yield lambda records: file.writelines(f"{json.dumps(r, ensure_ascii=False, allow_nan=False)}\n" for r in records)
 
 
 def read_predictions(path: Path) -> list[Prediction]:
@@ -63,7 +57,7 @@ def read_predictions(path: Path) -> list[Prediction]:
 
 def each_prediction(path: Path) -> Iterator[Prediction]:
     """The same, one after the other."""
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(files.read_lines(path), start=1):
         yield _prediction(line, f"{path}, line {number}")
 
 

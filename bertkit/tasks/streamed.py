@@ -12,23 +12,8 @@ from bertkit.labelled.rows import RowReport
 from bertkit.notices import say
 
 if TYPE_CHECKING:
-    from bertkit.tasks.kinds import Prediction
+    from bertkit.tasks.kinds import Kind
     from bertkit.tasks.task import Task
-
-
-@runtime_checkable
-class Streams(Protocol):
-    """A kind that can read, predict and write row by row: no row's prediction hangs on another row."""
-
-    def stream(self, path: Path, task: Task, report: RowReport, *, strict: bool = False) -> Iterator[Any]:
-        """What ``read`` gives, row by row; ``report`` grows with them."""
-        ...
-
-    def write_official(
-        self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[Any], task: Task, part: str
-    ) -> list[Path]:
-        """As every kind's, from predictions that come one by one."""
-        ...
 
 
 @runtime_checkable
@@ -52,7 +37,7 @@ class StreamedRows(Sequence[Any]):
         most: Rows at most; None: all.
     """
 
-    kind: Streams
+    kind: Kind
     task: Task
     path: Path
     strict: bool = False

@@ -6,7 +6,7 @@ conlleval counts. ``tagging_examples`` makes the windows, ``labelled.tags`` read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,15 @@ from bertkit.tasks.detail import Detail
 from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
 from bertkit.tasks.tagging_detail import tagging_detail
 from bertkit.tasks.tagging_examples import TaggingExample, TaggingSettings, encode_sentences
-from bertkit.tasks.tagging_files import entity_records, from_records, line_row, read_given, read_tagged, write_tagged
+from bertkit.tasks.tagging_files import (
+    entity_records,
+    from_records,
+    line_row,
+    read_given,
+    read_tagged,
+    stream_tagged,
+    write_tagged,
+)
 from bertkit.tasks.tagging_labels import PLAIN_FIGURES, gold_tags, judged, scheme_of, tag_labels
 
 if TYPE_CHECKING:
@@ -77,7 +85,11 @@ class Tagging:
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
         """Sentences of one file of CoNLL columns or of records; see :func:`bertkit.tasks.tagging_files.read_tagged`."""
-        return read_tagged(path, task, strict=strict)
+        return read_tagged(path, task)
+
+    def stream(self, path: Path, task: Task, report: RowReport, *, strict: bool = False) -> Iterator[TaggedRow]:
+        """The same one by one, running text too; see :func:`bertkit.tasks.tagging_files.stream_tagged`."""
+        return stream_tagged(path, task, report)
 
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TaggedRow], RowReport]:
         """Sentences of hub data: the columns that the task names, or ``tokens`` and ``ner_tags`` (names)."""
@@ -203,7 +215,7 @@ class Tagging:
         return list(gold_tags(rows))
 
     def write_official(
-        self, folder: Path, predictions: Sequence[Prediction], rows: Sequence[TaggedRow], task: Task, part: str
+        self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[TaggedRow], task: Task, part: str
     ) -> list[Path]:
         """conlleval's columns, or CLUENER's lines; see :func:`bertkit.tasks.tagging_files.write_tagged`."""
         path = folder / task.official.get(part, "predictions.txt")

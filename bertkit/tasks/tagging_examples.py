@@ -157,10 +157,6 @@ class _Lost:
 
     def tell(self, coverage: Coverage, *, plain: bool) -> None:
         coverage.words, coverage.deleted_words, coverage.unknown_words = self.words, self.deleted, self.unknown
-        if self.deleted:
-            coverage.notes.append(f"{self.deleted} words are deleted by the tokenizer and get the tag O.")
-        if self.unknown:
-            coverage.notes.append(f"{self.unknown} of {self.words} words are [UNK]: the vocabulary has no piece of them.")
         coverage.unreachable = self.tags if plain else self.missed
         if plain and self.tags:
             coverage.ceilings = {"accuracy": 1 - self.tags / self.golds}

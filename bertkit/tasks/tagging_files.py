@@ -1,20 +1,25 @@
-"""The files of tagging tasks: CoNLL columns or records in, rows out; the official files out, and predictions of any system in."""
+"""The files of tagging tasks: CoNLL columns, records or running text in, rows out; the official files out, and predictions of
+any system in.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bertkit.corpus.basic_words import basic_words
 from bertkit.errors import DataError, UsageError
 from bertkit.labelled.columns import Columns
-from bertkit.labelled.conll import read_conll, row_lines, tagged_lines
+from bertkit.labelled.conll import each_sentence, is_running_text, row_lines, tagged_lines
+from bertkit.labelled.files import read_lines, writing
 from bertkit.labelled.rows import Place, RowReport, TaggedRow
 from bertkit.labelled.tables import open_table
-from bertkit.labelled.tagged_records import characters, span_tags, tagged_records, text_row
-from bertkit.labelled.tags import CONVERTED, entities, recognise, stray_tags, to_iob2
+from bertkit.labelled.tagged_records import Offsets, characters, each_record, span_tags, tagged_records, text_row
+from bertkit.labelled.tags import CONVERTED, Scheme, entities, recognise, stray_tags, to_iob2
 from bertkit.notices import say
 from bertkit.tasks.kinds import Prediction
 from bertkit.tasks.tagging_labels import gold_tags, scheme_of
@@ -29,22 +34,53 @@ def columns_of(task: Task) -> Columns:
     return task.columns or Columns(text="tokens", label="ner_tags")
 
 
-def read_tagged(path: Path, task: Task, *, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
+def read_tagged(path: Path, task: Task) -> tuple[list[TaggedRow], RowReport]:
     """Sentences of one file, by its ending; says the scheme of its tags where that is not IOB2.
 
     Raises:
         UsageError: A CoNLL column is named by other than its number (exit 2).
         MissingError, DataError: As the readers.
     """
-    columns = columns_of(task)
-    if path.suffix.lower() in RECORDS:
-        rows, report = from_records(open_table(path)[1], task, source=str(path))
-        if not rows:
-            raise DataError("There is no sentence in the file.", where=str(path))
-    else:
-        rows, report = _read_columns(path, task, tag=_number(columns.label, "--label-column"), strict=strict)
+    report = RowReport()
+    rows = list(_each(path, task, report))
     _tell_scheme(rows, path)
     return rows, report
+
+
+def stream_tagged(path: Path, task: Task, report: RowReport) -> Iterator[TaggedRow]:
+    """The same one by one, for whoever predicts; a file may also have a sentence of running text on each line, which is said.
+
+    Where tags may be there, the file is read through once more before: all of them say the scheme together.
+    """
+    columns = columns_of(task)
+    numbered = any((name or "").isdecimal() for name in (columns.text, columns.label))
+    if path.suffix.lower() not in RECORDS and not numbered and is_running_text(path, characters=columns.characters):
+        words = "characters" if columns.characters else "words and punctuation marks"
+        say("running-text", f"{path}: a line is a sentence of running text, and tagged are its {words}.")
+        for number, line in enumerate(read_lines(path, end=""), 1):
+            report.rows += 1
+            yield line_row(number, line.rstrip("\r\n"), task, source=str(path))
+        return
+    scheme = _tell_scheme(_each(path, task, RowReport()), path)
+    for row in _each(path, task, report):
+        yield replace(row, scheme=scheme)
+
+
+def _each(path: Path, task: Task, report: RowReport) -> Iterator[TaggedRow]:
+    columns = columns_of(task)
+    if path.suffix.lower() not in RECORDS:
+        for row in _columns(path, task, tag=_number(columns.label, "--label-column")):
+            report.rows += 1
+            yield row
+        return
+    yield from each_record(open_table(path)[1], columns, report, source=str(path), split=_split(columns))
+    if not report.rows:
+        raise DataError("There is no sentence in the file.", where=str(path))
+
+
+def _split(columns: Columns) -> Callable[[str], Offsets]:
+    """What finds the words of a raw text."""
+    return characters if columns.characters else basic_words
 
 
 def from_records(
@@ -52,30 +88,46 @@ def from_records(
 ) -> tuple[list[TaggedRow], RowReport]:
     """Sentences of records with their places; see :func:`bertkit.labelled.tagged_records.tagged_records`."""
     columns = columns_of(task)
-    return tagged_records(records, columns, source=source, split=characters if columns.characters else basic_words)
+    return tagged_records(records, columns, source=source, split=_split(columns))
 
 
-def line_row(number: int, line: str, task: Task) -> TaggedRow:
-    """The words of a text that was piped in."""
-    split = characters if columns_of(task).characters else basic_words
-    return text_row(line, identity=str(number - 1), place=Place("stdin", number), split=split)
+def line_row(number: int, line: str, task: Task, *, source: str = "stdin") -> TaggedRow:
+    """The words of a line of running text, of a file or piped in; lines are numbered from 1."""
+    return text_row(line, identity=str(number - 1), place=Place(source, number), split=_split(columns_of(task)))
 
 
-def write_tagged(path: Path, predictions: Sequence[Prediction], rows: Sequence[TaggedRow]) -> None:
+def write_tagged(path: Path, predictions: Iterable[Prediction], rows: Iterable[TaggedRow]) -> None:
     """The official file: of a name that ends in ``.json`` CLUENER's, else conlleval's columns.
 
     Those are the rows' own file again with a predicted tag behind each word. Rows that are not the first of one file of
-    columns (held out of it, or from records) are written one behind another.
+    columns (held out of it, from records or of running text) are written one behind another; where there are none (texts that
+    were piped in) the predictions have the words.
     """
-    tags = [list(said.value) for said in predictions]
-    if path.suffix == ".json":
-        lines: Iterable[str] = map(_cluener_line, rows, tags)
+    first = next(iter(rows), None)
+    tags = (list(said.value) for said in predictions)
+    if first is None:
+        lines: Iterable[str] = chain.from_iterable(map(_said_lines, predictions))
+    elif path.suffix == ".json":
+        lines = map(_cluener_line, rows, tags)
     else:
-        source = Path(rows[0].place.file) if rows and rows[0].place.unit == "line" else None
-        columns = source is not None and source.suffix.lower() not in RECORDS and source.is_file()
-        first = columns and all(row.id == str(number) for number, row in enumerate(rows))
-        lines = tagged_lines(source, tags) if first and source is not None else row_lines(rows, tags)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        source = _columns_behind(first, rows)
+        lines = row_lines(rows, tags) if source is None else tagged_lines(source, tags)
+    with writing(path) as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def _said_lines(said: Prediction) -> Iterable[str]:
+    return row_lines([TaggedRow(id=said.id, words=tuple(said.more["words"]))], [said.value])
+
+
+def _columns_behind(first: TaggedRow, rows: Iterable[TaggedRow]) -> Path | None:
+    """The file of columns whose first sentences these are; None where there is none."""
+    if first.text is not None or first.place.unit != "line":
+        return None
+    source = Path(first.place.file)
+    if source.suffix.lower() in RECORDS or not source.is_file():
+        return None
+    return source if all(row.id == str(number) for number, row in enumerate(rows)) else None
 
 
 def entity_records(row: TaggedRow, tags: Sequence[str]) -> list[dict[str, Any]]:
@@ -98,7 +150,7 @@ def read_given(path: Path, rows: Sequence[TaggedRow], task: Task) -> list[Predic
     """
     if path.suffix == ".json":
         return _read_cluener(path, rows)
-    found, _ = _read_columns(path, task, tag=None)
+    found = list(_columns(path, task, tag=None))
     if len(found) < len(rows):
         raise DataError(f"The file has {len(found)} sentences, but {len(rows)} are to be scored.", where=str(path))
     if len(found) > len(rows):
@@ -124,10 +176,10 @@ def read_given(path: Path, rows: Sequence[TaggedRow], task: Task) -> list[Predic
     ]
 
 
-def _read_columns(path: Path, task: Task, *, tag: int | None, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
+def _columns(path: Path, task: Task, *, tag: int | None) -> Iterator[TaggedRow]:
     columns = columns_of(task)
     word = _number(columns.text, "--text-column") or 1
-    return read_conll(path, word=word, tag=tag, characters=columns.characters, strict=strict)
+    return each_sentence(path, word=word, tag=tag, characters=columns.characters)
 
 
 def _number(name: str | None, flag: str) -> int | None:
@@ -143,16 +195,26 @@ def _number(name: str | None, flag: str) -> int | None:
     return int(name)
 
 
-def _tell_scheme(rows: Sequence[TaggedRow], path: Path) -> None:
-    scheme, unlawful = recognise(row.tags for row in rows if row.tags is not None)
+def _tell_scheme(rows: Iterable[TaggedRow], path: Path) -> Scheme:
+    """The scheme of all their tags, which is said where it is not IOB2."""
+    seen: dict[str, None] = {}
+
+    def tags() -> Iterator[Sequence[str]]:
+        for row in rows:
+            if row.tags is not None:
+                seen.update(dict.fromkeys(row.tags))
+                yield row.tags
+
+    scheme, unlawful = recognise(tags())
     if scheme in CONVERTED:
         say("tag-scheme", f"{path}: its tags are {scheme}; they are trained and predicted as IOB2 and scored as entities.")
-    if scheme == "plain" and (strange := stray_tags(row.tags for row in rows if row.tags is not None)):
+    if scheme == "plain" and (strange := stray_tags([tuple(seen)])):
         listed = ", ".join(repr(tag) for tag in strange[:5])
         verb = "is" if len(strange) == 1 else "are"
         say("tag-scheme", f"{path}: {listed} {verb} of no scheme of entities, so all tags are taken as they stand.")
     if unlawful:
         say("tag-scheme", f"{path}: {unlawful} entities do not begin as {scheme} has it; they are read as conlleval reads them.")
+    return scheme
 
 
 def _cluener_line(row: TaggedRow, tags: Sequence[str]) -> str:

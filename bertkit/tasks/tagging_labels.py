@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from bertkit.errors import DataError, ModelError
-from bertkit.labelled.rows import TaggedRow
+from bertkit.labelled.rows import Place, TaggedRow
 from bertkit.labelled.tags import Scheme, iob2_names, recognise, split_tag, to_iob2
 from bertkit.notices import say
 from bertkit.tasks.kinds import Labels
@@ -17,8 +17,9 @@ PLAIN_FIGURES = ("accuracy", "f1_macro")
 
 
 def scheme_of(rows: Sequence[TaggedRow]) -> Scheme:
-    """The tagging scheme of a whole part, by all its gold tags."""
-    return recognise(row.tags for row in rows if row.tags is not None)[0]
+    """The tagging scheme of a whole part: what its reader found, else by all gold tags at hand."""
+    told = rows[0].scheme if rows else None
+    return told or recognise(row.tags for row in rows if row.tags is not None)[0]
 
 
 def gold_tags(rows: Sequence[TaggedRow]) -> list[list[str] | None]:
@@ -42,15 +43,16 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
         DataError: A gold tag that neither the task nor the model has (exit 3), with its row.
         ModelError: Not for training, and the model's labels have no names (exit 3).
     """
-    golds = gold_tags(rows)
-    wanted = task.labels or _names(golds, plain=scheme_of(rows) == "plain")
+    scheme, found = _distinct(rows)
+    plain = scheme == "plain"
+    wanted = task.labels or _names(found, plain=plain)
     if for_training:
-        if not any(tags is not None for tags in golds):
+        if not found:
             raise DataError("There are no tags to train on.", where=rows[0].place.file if rows else None)
         names, new_head = tuple(wanted), True
         if model_labels:
             names, new_head = match_labels(wanted, model_labels, for_training=True, task=task.name)
-        _check(rows, golds, names)
+        _check(found, names, plain=plain)
         return Labels(names=names, problem="", new_head=new_head)
     if model_labels is None:  # predictions that were given are scored without a model
         return Labels(names=tuple(wanted), problem="")
@@ -63,31 +65,51 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
     names = tuple(model_labels)
     if task.labels:
         names, _ = match_labels(task.labels, model_labels, for_training=False, task=task.name)
-    _check(rows, golds, names)
+    _check(found, names, plain=plain)
     return Labels(names=names, problem="")
 
 
-def _names(golds: Sequence[Sequence[str] | None], *, plain: bool) -> tuple[str, ...]:
-    distinct = {tag for tags in golds if tags is not None for tag in tags}
+_Found = Mapping[str, tuple[str, Place]]
+"""Each tag as the file spells it, with the first word that has it, and that word's sentence."""
+
+
+def _distinct(rows: Iterable[TaggedRow]) -> tuple[Scheme, _Found]:
+    """The scheme and the tags of rows that are read once, and may be more than memory holds."""
+    found: dict[str, tuple[str, Place]] = {}
+
+    def tags() -> Iterator[Sequence[str]]:
+        for row in rows:
+            if row.tags is None:
+                continue
+            for word, tag in zip(row.words, row.tags, strict=True):
+                if tag not in found:
+                    found[tag] = word, row.place
+            yield row.tags
+
+    return recognise(tags())[0], found
+
+
+def _names(found: Iterable[str], *, plain: bool) -> tuple[str, ...]:
     if plain:
-        return tuple(sorted(distinct))
-    types = sorted({split_tag(tag)[1] for tag in distinct if tag != "O"})
+        return tuple(sorted(found))
+    types = sorted({kind for prefix, kind in map(split_tag, found) if prefix != "O"})
     return ("O", *(name for kind in types for name in iob2_names(kind)))
 
 
-def _check(rows: Sequence[TaggedRow], golds: Sequence[Sequence[str] | None], names: Sequence[str]) -> None:
+def _check(found: _Found, names: Sequence[str], *, plain: bool) -> None:
     known = {name.casefold() for name in names}
     # An entity type is known by either of its tags: a head may lack I-LOC because its training had no long LOC.
     kinds = {split_tag(name)[1] for name in known} - {""}
-    for row, tags in zip(rows, golds, strict=True):
-        for word, tag in zip(row.words, tags or (), strict=False):
-            folded = tag.casefold()
-            if folded not in known and folded != "o" and split_tag(folded)[1] not in kinds:
-                raise DataError(
-                    f"The tag {tag!r} of the word {word!r} is none of the labels {_listed(names)}.",
-                    where=str(row.place),
-                    hint="Train on data that have it, or mend the tag.",
-                )
+    for tag, (word, place) in found.items():
+        folded = tag.casefold()
+        kind = split_tag(folded)[1]
+        spelled = {folded} if plain else {folded, *(name.casefold() for name in iob2_names(kind))}
+        if folded != "o" and not spelled & known and kind not in kinds:
+            raise DataError(
+                f"The tag {tag!r} of the word {word!r} is none of the labels {_listed(names)}.",
+                where=str(place),
+                hint="Train on data that have it, or mend the tag.",
+            )
 
 
 def _listed(names: Sequence[str], show: int = 12) -> str:

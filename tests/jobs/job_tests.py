@@ -59,4 +59,5 @@ QUICK = ("--lr", "0.01", "--epochs", "6", "--batch-size", "16")
 
 
 def predictions(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    with path.open(encoding="utf-8") as file:  # whose lines, unlike splitlines', may have U+2028 within
+        return [json.loads(line) for line in file]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from job_tests import Call, predictions, review, sst2_lines
+from job_tests import Call, MakeModel, predictions, review, sst2_lines
 
 from bertkit.cli.main import run
 from bertkit.jobs import predict as predicting
 from bertkit.jobs.console import Console
+from bertkit.labelled import conll, tables
 from bertkit.settings.commands import predict_settings
 from bertkit.settings.reading import Entry
 from bertkit.settings.resolve import resolve
+from bertkit.tasks import tagging_files
 
 ROWS = 600
 
@@ -32,10 +34,30 @@ class Source(io.TextIOBase):
             yield review(number)[0] + "\n"
 
 
+class Reader:
+    """Counts the lines that were taken of a file by whoever is still reading it, not by passes that have ended."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.taken = 0
+        self._plain = tables.read_lines
+        for room in (tables, conll, tagging_files):
+            patch.setattr(room, "read_lines", self._read)
+
+    def _read(self, path: Path, *, end: str = "\n") -> Iterator[str]:
+        before, own = self.taken, 0
+        try:
+            for line in self._plain(path, end=end):
+                own += 1
+                self.taken = own
+                yield line
+        finally:
+            self.taken = before
+
+
 class Sink(io.StringIO):
     """What was written, and how many lines of a source had been taken when the nth line was."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source | Reader) -> None:
         super().__init__()
         self.source, self.lines, self.taken = source, 0, list[int]()
 
@@ -66,6 +88,89 @@ def test_it_never_reads_more_than_a_window_ahead(trained: Path, small_windows: i
     records = [json.loads(line) for line in sink.getvalue().splitlines()]
     assert [record["id"] for record in records] == [str(number) for number in range(ROWS)]
     assert [record["prediction"] for record in records] == [review(number)[1] for number in range(ROWS)]
+
+
+TAGS = ("O", "B-X", "I-X")
+FILES: dict[str, tuple[str, tuple[str, ...] | None, str, str, Callable[[int], str]]] = {
+    "classification": ("classification", ("no", "yes"), "own.csv", "text\n", lambda number: f"good {number}\n"),
+    "choice": (
+        "choice",
+        None,
+        "own.csv",
+        "context,option1,option2\n",
+        lambda number: f"a {number},{'good ' * (number % 5)}b,bad\n",
+    ),
+    "swag": (
+        "choice",
+        None,
+        "own.csv",
+        "sent1,sent2,ending0,ending1,ending2,ending3\n",
+        lambda number: f"a {number}.,It,is,was,{'x ' * (number % 9)}will,has\n",
+    ),
+    "span": ("span", None, "own.csv", "question,context\n", lambda number: f"what?,a {number} {'good ' * (number % 7)}b\n"),
+    "conll2003": ("tagging", TAGS, "own.conll", "", lambda number: f"{number} B-X\n\n"),
+    "tokens": ("tagging", TAGS, "own.txt", "", lambda number: f"in {'a good ' * (number % 6)} {number}.\n"),
+}
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_no_file_is_read_more_than_a_window_ahead(
+    task: str, make_model: MakeModel, small_windows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, labels, name, first, line = FILES[task]
+    path = tmp_path / name
+    path.write_text(first + "".join(line(number) for number in range(ROWS)))
+    reader = Reader(monkeypatch)
+    sink = Sink(reader)
+    flags = {"task": task, "model": str(make_model(head, labels)), "data.test_file": str(path), "device.threads": 1}
+    settings = resolve(predict_settings(task), command="predict", flags={key: Entry(value, "") for key, value in flags.items()})
+    outcome = predicting.predict(settings, Console(stdout=sink, stderr=io.StringIO()))
+    assert outcome.metrics == {"examples": ROWS}
+    lines = line(0).count("\n")
+    assert sink.taken[0] <= 8 * lines + 2  # a header, and the line behind the last sentence
+    assert all(taken <= (written + small_windows) * lines + 2 for written, taken in enumerate(sink.taken))
+    assert [json.loads(said)["id"] for said in sink.getvalue().splitlines()] == [str(number) for number in range(ROWS)]
+
+
+def test_a_window_knows_what_all_rows_of_its_file_say(
+    bertkit: Call, make_model: MakeModel, small_windows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The form of labels and the scheme of tags, which the rows of one window may not show."""
+    rows = [f"c {number},a,b {number},d,{'AC'[number == 70]}\n" for number in range(90)]
+    Path("own.csv").write_text("context,candidate1,candidate2,candidate3,label\n" + "".join(rows))
+    words = ["-DOCSTART- O\n\n", *("good I-X\nfine I-X\nbad O\n\n" for _ in range(60)), *("a B-X\nb O\n\n" for _ in range(30))]
+    Path("own.txt").write_text("".join(words) + "\n")
+    Path("plain.txt").write_text("".join(["a I\nb O\n\n"] * 40 + ["a X\n"]))
+    said, official = {}, {}
+    for most in (small_windows, 1000):
+        monkeypatch.setattr(predicting, "_FIRST", min(8, most) if most < 1000 else most)
+        monkeypatch.setattr(predicting, "_MOST", most)
+        for name, task, head, labels in (
+            ("own.csv", "choice", "choice", None),
+            ("own.txt", "tokens", "tagging", TAGS),
+            ("plain.txt", "tokens", "tagging", ("I", "O", "X")),
+        ):
+            where = Path(f"{most}-{name}.d")
+            done = bertkit(
+                "predict", task, "--model", make_model(head, labels), "--test-file", name, "--output", where / "said.jsonl"
+            )
+            assert done.code == 0, done.out
+            said[most, name] = predictions(where / "said.jsonl")
+            if task == "tokens":
+                official[most, name] = (where / "predictions.txt").read_text()
+    for name in ("own.csv", "own.txt", "plain.txt"):
+        few, all_at_once = said[small_windows, name], said[1000, name]
+        assert [record["gold"] for record in few] == [record["gold"] for record in all_at_once]
+        assert [record["prediction"] for record in few] == [record["prediction"] for record in all_at_once]
+    assert [record["gold"] for record in said[small_windows, "own.csv"]][68:72] == [0, 0, 2, 0]
+    assert said[small_windows, "own.txt"][0]["gold"] == ["B-X", "I-X", "O"]
+    assert said[small_windows, "plain.txt"][0]["gold"] == ["I", "O"]
+    for name in ("own.txt", "plain.txt"):
+        assert official[small_windows, name] == official[1000, name]
+        kept = [
+            line.rpartition(" ")[0] if line and "DOCSTART" not in line else line for line in official[1000, name].splitlines()
+        ]
+        assert kept == Path(name).read_text().splitlines()
 
 
 def test_windows_predict_what_one_batch_does(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.errors import DataError, MissingError
-from bertkit.labelled.conll import read_conll, tagged_lines
+from bertkit.labelled.conll import each_sentence, is_running_text, read_conll, tagged_lines
 from bertkit.labelled.tags import recognise, to_iob2
 
 
@@ -100,6 +100,42 @@ def test_tags_for_the_first_sentences_end_the_file_there(tmp_path: Path) -> None
 def test_a_file_that_has_changed_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"2 words, but 1 tags.*line 1"):
         list(tagged_lines(written(tmp_path, "a O\nb O\n"), [["X"]]))
+
+
+COLUMNS = [
+    "a O\nb B-X\n",
+    "EU NNP I-ORG\n\nNew York O\n",
+    "a\nb\n\nc\n",
+    "Berlin\n",
+    "a DT\nb NN\n\nc DT\n",
+    "-DOCSTART- x y\nin Berlin\n",
+]
+TEXT = [
+    "John lives in Berlin .\n",
+    "He came .\nShe went .\n",
+    "He came .\n\nShe went to Berlin .\n\nAnd I ?\n",
+    "Berlin\nIn Berlin it rained\n",
+    "\n \nO my B-52\nwhat a plane that is\nit is\n",
+]
+
+
+@pytest.mark.parametrize(("text", "running"), [*((text, False) for text in COLUMNS), *((text, True) for text in TEXT)])
+def test_running_text_is_told_from_columns(tmp_path: Path, text: str, running: bool) -> None:
+    assert is_running_text(written(tmp_path, text)) == running
+
+
+@pytest.mark.parametrize(
+    ("text", "running"), [("我在北京\n很好\n", True), ("我\n在\n\n好\n", False), ("我0\n在1\n", False), ("", False)]
+)
+def test_running_text_of_characters(tmp_path: Path, text: str, running: bool) -> None:
+    assert is_running_text(written(tmp_path, text), characters=True) == running
+
+
+def test_sentences_come_while_the_file_is_read(tmp_path: Path) -> None:
+    rows = each_sentence(written(tmp_path, "a O\n\nb O\n\nNew York O\n"))
+    assert [next(rows).words, next(rows).words] == [("a",), ("b",)]
+    with pytest.raises(DataError, match="line 5"):
+        next(rows)
 
 
 @pytest.mark.data
