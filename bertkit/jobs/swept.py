@@ -12,6 +12,7 @@ from bertkit.jobs.console import Console, figure_rows
 from bertkit.jobs.training_job import Figures
 from bertkit.notices import say
 from bertkit.settings.sweep import Trial
+from bertkit.tasks.added_figures import PREFIX
 from bertkit.tasks.task import Task
 
 _NO_SCORES = ("train_seconds",)
@@ -76,11 +77,20 @@ class Swept:
             combinations.setdefault(each.trial.combination, []).append(each)
         return {
             "primary": self.task.primary,
+            "shown": self._shown(),
             "constant": self.constant,
             "kept": self.best.trial.name,
             "trials": [self._of_trial(each) for each in self.tried],
             "combinations": [self._of_combination(dict(values), some) for values, some in combinations.items()],
         }
+
+    def _shown(self) -> list[str]:
+        """The scores that a table has room for: the task's own, of each part, and added ones; not those of parts of an answer
+        (``LOC_f1``, ``HasAns_exact``).
+        """
+        own = tuple(f"{metric}_" for metric in self.task.metrics)
+        names = dict.fromkeys(name for each in self.tried for name in each.scores)
+        return [name for name in names if name in self.task.metrics or name.startswith((*own, PREFIX))]
 
     def _of_trial(self, tried: Tried) -> dict[str, Any]:
         return {
@@ -121,7 +131,7 @@ def mean_and_std(scores: Sequence[Mapping[str, float | None]]) -> tuple[dict[str
 def show(record: Mapping[str, Any], console: Console) -> None:
     """Prints a sweep's record: a row a trial and, of several seeds, a row a combination."""
     trials, combinations = record["trials"], record["combinations"]
-    names = list(dict.fromkeys(name for each in trials for name in each["scores"]))
+    names = record.get("shown") or list(dict.fromkeys(name for each in trials for name in each["scores"]))
     rows = [[*_values(each), *_points(each["scores"], names), _note(each, record["kept"])] for each in trials]
     console.table(rows, [*trials[0]["values"], *names, ""])
     if len(trials) == len(combinations):
