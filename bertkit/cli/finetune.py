@@ -19,6 +19,7 @@ def finetune(
     text_column: flags.TextColumn = None,
     pair_column: flags.PairColumn = None,
     label_column: flags.LabelColumn = None,
+    metric: flags.Metric = None,
     max_train_samples: flags.MaxTrainSamples = None,
     max_eval_samples: flags.MaxEvalSamples = None,
     strict: flags.Strict = None,

@@ -39,23 +39,17 @@ def load_own_tasks(given: Mapping[str, Entry], sets: Sequence[str], recipe: str 
     """Runs the task file that the command line names.
 
     Raises:
-        UsageError: A recipe alone names one: it may be another person's, so its code is not run (exit 2).
+        UsageError: A recipe alone names code (exit 2).
         MissingError, DataError: As :func:`bertkit.tasks.task_file.load_task_file`.
     """
-    from bertkit.settings.resolve import recipe_value
+    from bertkit.settings.resolve import refuse_code
     from bertkit.tasks.task_file import load_task_file
 
-    named = [word.partition("=")[2] for word in sets if word.startswith("task_file=")]
-    if "task_file" in given:
-        named = [str(given["task_file"].value)]
-    for file in named:
-        load_task_file(file)
-    if recipe is not None and not named and (file := recipe_value(recipe, "task_file")) is not None:
-        raise UsageError(
-            f"The recipe names the task file {file}: Python code is run only where you name it yourself.",
-            where=recipe,
-            hint=f"Add --task-file {file}",
-        )
+    named = {name.strip().replace("-", "_"): value for name, _, value in (word.partition("=") for word in sets)}
+    named |= {key: entry.value for key, entry in given.items()}
+    refuse_code(recipe, named)
+    if "task_file" in named:
+        load_task_file(str(named["task_file"]))
 
 
 def settings_of(

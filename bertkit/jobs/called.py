@@ -21,7 +21,7 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.settings.commands import task_defaults
 from bertkit.settings.layers import keys, unknown_key
 from bertkit.settings.reading import Entry
-from bertkit.settings.resolve import resolve
+from bertkit.settings.resolve import refuse_code, resolve
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.task_file import load_task_file
 
@@ -66,8 +66,9 @@ def of_task(command: str, model: Callable[[str], type[S]], task: str, given: Val
 
     Raises:
         SettingsError: As above.
-        UsageError: No such task (exit 2).
+        UsageError: No such task, or code that a recipe alone names (exit 2).
     """
+    refuse_code(recipe, given)
     if (file := given.get("task_file")) is not None:
         load_task_file(file)
     name = task_named(task.lower()).name

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import MissingError, UsageError, nearest
+from bertkit.jobs.added_metrics import AddedMetrics
 from bertkit.jobs.as_trained import data_as_trained, kind_as_trained
 from bertkit.jobs.console import Console
 from bertkit.jobs.evaluated import Evaluation, ScoredPart
@@ -20,7 +21,6 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer, scored_tokens
 from bertkit.jobs.start import Machine
 from bertkit.jobs.verdicts import reported
-from bertkit.metrics.added import AddedMetric
 from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold
@@ -67,7 +67,8 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
     gates: list[Gates] = []
     if settings.gates.any:  # the first process keeps them: what they compare with is read before any work
         machine.peers.main_only(lambda: gates.append(Gates(settings.gates, task, kind, labels, parts)))
-    added = _added(settings, machine, console)
+    added = AddedMetrics(settings.metrics, console, machine.peers)
+    added.rehearse(kind, parts.values(), labels)
     scored = {}
     for name, part in parts.items():
         if scorer is None or model is None:
@@ -79,17 +80,8 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
                 console.say(f"{name}: nothing is out of reach, every text is read whole.")
             said = predicted_part(scorer, encoded, console)
             scored[name] = ScoredPart(part=part, predictions=said, coverage=encoded.encoded.coverage)
-    evaluation = Evaluation(settings=settings, task=task, kind=kind, labels=labels, model=model, added=added)
+    evaluation = Evaluation(settings=settings, task=task, kind=kind, labels=labels, model=model, added=added.metrics)
     return machine.peers.main_only(lambda: evaluation.finish(scored, gates[0] if gates else None, console))
-
-
-def _added(settings: EvalSettings, machine: Machine, console: Console) -> list[AddedMetric]:
-    """Metrics of evaluate's, which the first process keeps; one that cannot be had is refused before any work."""
-    found: list[AddedMetric] = []
-    if settings.metrics:
-        with console.progress("Loading metrics of evaluate's", None):
-            machine.peers.main_only(lambda: found.extend(map(AddedMetric, settings.metrics)))
-    return found
 
 
 def chosen_model(settings: Any) -> Path:
@@ -193,7 +185,6 @@ def scorer_of(
     return Scorer(
         model=model.to(machine.device),  # Accelerate's prepare_model would do no more here, and import torch's sharding for it
         kind=kind,
-        task=task,
         labels=labels,
         settings=kind_settings,
         machine=machine,

@@ -21,7 +21,7 @@ from bertkit.jobs.scoring import figures_of
 from bertkit.jobs.verdicts import judged
 from bertkit.metrics.added import AddedMetric
 from bertkit.settings.commands import EvalSettings
-from bertkit.tasks.added_figures import with_added
+from bertkit.tasks.added_figures import all_scores
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.detail import Detail
 from bertkit.tasks.kinds import Coverage, Kind, Labels, Prediction
@@ -57,8 +57,7 @@ class Evaluation:
         """
         scores = {}
         for name, each in scored.items():
-            own = self.kind.score(each.predictions, each.part.rows, self.task, self.labels)
-            scores[name] = with_added(own, self.added, each.predictions, self.kind.head, self.labels)
+            scores[name] = all_scores(self.kind, each.predictions, each.part.rows, self.task, self.labels, self.added)
         figures = figures_of(scores, self.task)
         console.metrics(figures)
         told = {}

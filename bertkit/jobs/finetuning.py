@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from bertkit.jobs.training_job import Figures, TrainingJob, check_identity, resu
 from bertkit.model.config import EncoderConfig
 from bertkit.settings.commands import FinetuneSettings
 from bertkit.settings.compare import fill, with_values
+from bertkit.tasks.added_figures import all_scores
 from bertkit.tasks.defaults import training_defaults
-from bertkit.tasks.kinds import Labels, Scores
+from bertkit.tasks.kinds import Labels, Prediction
 from bertkit.tasks.models import TaskModel, load_model
 from bertkit.tasks.tuning import freeze, rate_scale
 
@@ -110,7 +112,6 @@ class Finetuning:
         return Scorer(
             model=model,
             kind=self.kind,
-            task=self.task,
             labels=labels,
             settings=self.settings.kind,
             machine=self.machine,
@@ -123,14 +124,13 @@ class Finetuning:
 
     def _job(self, model: TaskModel, source: LabelledSource[Any], scorer: Scorer, rows: Rows) -> TrainingJob:
         def validate() -> dict[str, Any] | None:
-            found: dict[str, Scores] = {}
+            said: dict[str, list[Prediction]] = {}
             for name, part in rows.validation.items():
                 predictions = scorer.predictions(part, stop=lambda: self.console.stop.number)
                 if predictions is None:
                     return None
-                if self.machine.peers.main:
-                    found[name] = scorer.scores(part, predictions)
-            return self.machine.peers.share(figures_of(found, self.task) if self.machine.peers.main else {})
+                said[name] = predictions
+            return self.machine.peers.main_only(lambda: self._figures(said, rows))
 
         wordpiece = self.material.wordpiece
         identity = self.material.identity(rows)
@@ -153,6 +153,15 @@ class Finetuning:
             rate_scale=rate_scale(model, self.settings.tuning),
             longest=max(max(example.sizes) for example in rows.train.encoded.examples),
         )
+
+    def _figures(self, said: Mapping[str, Sequence[Prediction]], rows: Rows) -> Figures:
+        """What the predictions of the validation parts come to."""
+        added = self.material.added.metrics
+        scores = {
+            name: all_scores(self.kind, predictions, rows.validation[name].part.rows, self.task, rows.labels, added)
+            for name, predictions in said.items()
+        }
+        return figures_of(scores, self.task)
 
     def _announce(self, model: TaskModel, source: LabelledSource[Any], rows: Rows) -> None:
         say_, train = self.console.say, rows.train

@@ -1,4 +1,4 @@
-"""What a fine-tuning is made of that no seed, rate or batch changes: the task, the model's files, the encoded rows.
+"""What a fine-tuning is made of that no seed, rate or batch changes: the task, the model's files, encoded rows, added metrics.
 
 The trials of a sweep share one, so that what is equal among them is read and encoded once.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bertkit.jobs.added_metrics import AddedMetrics
 from bertkit.jobs.console import Console
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.scoring import EncodedPart
@@ -49,6 +50,7 @@ class Material:
         self.base = peers.main_only(lambda: model_folder(settings.model))
         self.config = config_of(self.base)
         self.wordpiece = tokenizer_of(self.base, cased=settings.cased)
+        self.added = AddedMetrics(settings.metrics, console, peers)
         self._rows: Rows | None = None
 
     def rows(self, settings: FinetuneSettings) -> Rows:
@@ -58,12 +60,12 @@ class Material:
             train = parts["train"]
             self.task = judged_task(self.task, self.kind, train)
             labels = self.kind.labels(train.rows, self.task, self.config.labels, for_training=True)
+            validation = {name: part for name, part in parts.items() if part.role == "validation"}
+            self.added.rehearse(self.kind, validation.values(), labels)
             self._rows = Rows(
                 labels=labels,
                 train=self._encode(train, labels, settings, training=True),
-                validation={
-                    name: self._encode(part, labels, settings) for name, part in parts.items() if part.role == "validation"
-                },
+                validation={name: self._encode(part, labels, settings) for name, part in validation.items()},
             )
         return self._rows
 

@@ -58,7 +58,6 @@ class Scorer:
 
     model: TaskModel
     kind: Kind
-    task: Task
     labels: Labels
     settings: Any
     machine: Machine
@@ -90,10 +89,6 @@ class Scorer:
         if not self.machine.peers.main:
             return []
         return self.kind.decode(found, examples, encoded.part.rows, self.labels, self.settings)
-
-    def scores(self, encoded: EncodedPart, predictions: Sequence[Prediction]) -> Scores:
-        """The official figures of predictions. Their intervals do not hang on the run's seed, so that ``eval`` finds the same."""
-        return self.kind.score(predictions, encoded.part.rows, self.task, self.labels)
 
     def _plan(self, lengths: Sequence[int]) -> list[list[int]]:
         """Batches as numbers of examples: short enough that each process has its share."""

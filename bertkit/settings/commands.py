@@ -137,6 +137,7 @@ class FinetuneSettings(Training):
     task_file: str | None = Field(None, description="A Python file of yours that registers tasks; run only where you name it.")
     model: str = Field(DEFAULT_MODEL, description="A run folder, a Hugging Face BERT folder or a hub name.")
     cased: bool | None = Field(None, description="Keep case, where the model's files do not say.")
+    metrics: tuple[str, ...] = Field((), description="Metrics of evaluate's beside the task's own: scripts, or names of the hub.")
     data: DataSettings = Field(default_factory=DataSettings)
     kind: KindSettings = Field(default_factory=KindSettings)
     run: FinetuneRun = Field(default_factory=FinetuneRun)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeVar
 
-from bertkit.errors import SettingsError
+from bertkit.errors import SettingsError, UsageError
 from bertkit.fields import Settings
 from bertkit.settings import reading, recipes
 from bertkit.settings.layers import Layer, Problem, assignments, build, flatten
@@ -15,6 +15,8 @@ S = TypeVar("S", bound=Settings)
 
 # Old names of settings that were renamed: {"old.name": "new.name"}.
 ALIASES: dict[str, str] = {}
+# Settings that name Python code, with their flags.
+_CODE = {"task_file": "--task-file", "metrics": "--metric"}
 
 
 def resolve(
@@ -66,6 +68,27 @@ def _recipe(name: str, model: type[Settings], command: str, problems: list[Probl
             hint=f"bertkit {meant} --recipe {name}",
         )
     return flatten(top, model, ALIASES, problems)
+
+
+def refuse_code(recipe: str | None, named: Container[str]) -> None:
+    """Refuses Python code that a recipe alone names: it may be another person's.
+
+    Args:
+        recipe: The recipe, or None.
+        named: The settings that the person gave beside it.
+
+    Raises:
+        UsageError: It names code that the person does not (exit 2).
+    """
+    for key, flag in _CODE.items():
+        value = None if recipe is None or key in named else recipe_value(recipe, key)
+        names = [str(name) for name in (value if isinstance(value, list) else [value]) if name is not None]
+        if names:
+            raise UsageError(
+                f"The recipe names Python code, {', '.join(names)}, which is run only where you name it yourself.",
+                where=recipe,
+                hint=f"Add {' '.join(f'{flag} {name}' for name in names)}",
+            )
 
 
 def recipe_value(name: str, key: str) -> Any:

@@ -1,4 +1,4 @@
-"""``eval --metric``: others' metrics beside the task's own figures, in the form that each kind of label has for them."""
+"""``--metric``: others' metrics beside the task's own figures, in the form that each kind of label has for them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from job_tests import Call
+from job_tests import QUICK, Call
+from small_runs import log
 
-from bertkit.tasks.added_figures import with_added
-from bertkit.tasks.kinds import Labels, Prediction, Scores
+import bertkit as library
+from bertkit.errors import UsageError
+from bertkit.labelled.rows import Answer, QuestionRow, TextRow
+from bertkit.tasks.added_figures import added_figures, rehearse
+from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.registry import kind_of, task_named
 
 OWN = '''
 """The share of predictions that are the last class, and how many there are."""
@@ -39,14 +44,12 @@ class Recorded:
 
 
 def test_rows_in_the_form_of_their_kind() -> None:
-    scores = Scores(values={"accuracy": 1.0}, primary="accuracy", examples=2)
-
     def given(kind: str, labels: Labels, *pairs: tuple[object, object]) -> tuple[list[object], list[object]]:
         metric = Recorded()
         rows = [Prediction(id=str(n), value=value, gold=gold) for n, (value, gold) in enumerate(pairs)]
-        added = with_added(scores, [metric, Recorded("other")], rows, kind, labels)  # type: ignore[list-item]
+        added = added_figures([metric, Recorded("other")], rows, kind, labels)  # type: ignore[list-item]
         judged = float(sum(gold is not None for _, gold in pairs))
-        assert added.values == {"accuracy": 1.0, "evaluate/n": judged, "evaluate/other.n": judged}
+        assert added == {"evaluate/n": judged, "evaluate/other.n": judged}
         return metric.given
 
     two = Labels(names=("no", "yes"))
@@ -60,7 +63,19 @@ def test_rows_in_the_form_of_their_kind() -> None:
         [{"id": "0", "prediction_text": ""}],
         [{"id": "0", "answers": {"text": ["cat", "the cat"], "answer_start": [0, 0]}}],
     )
-    assert with_added(scores, [], [], "classification", two) is scores
+    assert added_figures([], [], "classification", two) == {}
+
+
+def test_a_rehearsal_has_the_gold_itself_for_predictions() -> None:
+    metric, rows = Recorded(), [TextRow(id="0", text="a", label="yes"), TextRow(id="1", text="b")]
+    rehearse([metric], kind_of(task_named("sst2")), rows, Labels(names=("no", "yes")))  # type: ignore[list-item]
+    assert metric.given == ([1], [1])
+    asked = [
+        QuestionRow(id="0", question="?", context="a cat", answers=(Answer("cat", 2), Answer("a cat", 0))),
+        QuestionRow(id="1", question="?", context="a cat", impossible=True),
+    ]
+    rehearse([metric], kind_of(task_named("squad_v2")), asked, Labels(names=(), problem=""))  # type: ignore[list-item]
+    assert metric.given[0] == [{"id": "0", "prediction_text": "cat"}, {"id": "1", "prediction_text": ""}]
 
 
 @pytest.mark.slow
@@ -77,3 +92,54 @@ def test_a_metric_of_ones_own_beside_the_tasks(bertkit: Call, trained: Path, sst
     wrong = bertkit(*evaluated, "--metric", "lost.py")
     assert (wrong.code, wrong.report["error"]["where"]) == (4, "--metric lost.py")
     assert not Path("evals/sst2-validation/predictions.jsonl").exists(), "refused before any work"
+
+
+@pytest.fixture
+def last(tmp_path: Path) -> str:
+    """A metric as evaluate's own lie in a folder: a script of the folder's name."""
+    (tmp_path / "last").mkdir()
+    (tmp_path / "last" / "last.py").write_text(OWN)
+    return "last"
+
+
+@pytest.mark.slow
+def test_every_validation_of_a_training_has_it_and_so_have_the_final_figures(
+    bertkit: Call, tiny: Path, sst2: Path, last: str
+) -> None:
+    command = ("finetune", "sst2", "--model", tiny, "--data", sst2, "--precision", "fp32", *QUICK, "--metric", last)
+    done = bertkit(*command, "--epochs", "3")
+    lines = [line for line in log(Path("runs/sst2")) if "valid_accuracy" in line]
+    assert len(lines) == 3
+    assert all(line["valid_evaluate/rows"] == 24.0 for line in lines)
+    best = max(lines, key=lambda line: line["valid_accuracy"])  # the first of the best
+    assert done.metrics["evaluate/last"] == best["valid_evaluate/last"]
+    assert json.loads(Path("runs/sst2/metrics.json").read_text())["evaluate/last"] == best["valid_evaluate/last"]
+    assert "| evaluate/last |" in Path("runs/sst2/README.md").read_text()
+    scored = bertkit("eval", "sst2", "--metric", last, "--precision", "fp32")
+    assert scored.metrics["evaluate/last"] == done.metrics["evaluate/last"]
+    # A recipe may be another person's: the metric is run where it is named.
+    refused = bertkit("finetune", "--recipe", "runs/sst2/settings.yaml")
+    assert (refused.code, refused.report["error"]["hint"]) == (2, "Add --metric last")
+    with pytest.raises(UsageError, match="Python code, last,"):
+        library.finetune("sst2", recipe="runs/sst2/settings.yaml", quiet=True)
+    again = bertkit("finetune", "--recipe", "runs/sst2/settings.yaml", "--metric", last)
+    assert again.report["state"] == "already finished"
+    other = bertkit(*command[:-2], "--epochs", "3", "--output", "runs/sst2")
+    assert (other.code, 'metrics: ["last"] before, [] now' in other.report["error"]["message"]) == (2, True)
+    # Of several seeds it has a mean, as any figure.
+    swept = bertkit(*command, "--epochs", "1", "--seeds", "1,2", "--output", "swept")
+    values = [each["figures"]["evaluate/last"] for each in swept.report["sweep"]["trials"]]
+    assert swept.metrics["evaluate/last_mean"] == pytest.approx(sum(values) / 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["finetune", "eval"])
+def test_a_metric_that_cannot_score_the_rows_is_refused_before_the_work(
+    bertkit: Call, trained: Path, sst2: Path, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "fussy.py").write_text(OWN.replace("return {", 'raise ValueError("no such rows")\n        return {'))
+    refused = bertkit(command, "sst2", "--model", trained, "--data", sst2, "--metric", "fussy.py", "--output", "out")
+    assert (refused.code, refused.report["error"]["where"]) == (3, "--metric fussy.py")
+    assert "no such rows" in refused.report["error"]["message"]
+    assert not list(Path("out").glob("**/*.safetensors")) + list(Path("out").glob("**/predictions.jsonl"))
+    assert "Step 1" not in refused.err
