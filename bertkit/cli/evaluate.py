@@ -102,8 +102,9 @@ def evaluate(
     --min and --max are in what the page shows: shares in points, losses and perplexities as they are.
 
     --not-worse-than draws the examples again and again, for both models alike (a paired bootstrap of the task's first
-    figure), and takes the 95 % interval of the difference: all of it at 0 or above: pass; all below 0, with six examples at
-    least on which the two differ: fail; else inconclusive. --set gates.margin=0.5 allows a loss of half a point.
+    figure, blimp's accuracy among them), and takes the 95 % interval of the difference: all of it at 0 or above: pass; all
+    below 0, with six examples at least on which the two differ: fail; else inconclusive. --set gates.margin=0.5 allows a loss
+    of half a point. mlm leaves no predictions that could be compared.
     """
     given = flags.given(*rows(DATA | GATES, locals()), *rows(PROBED, locals()))
     if task is not None and task.lower() in PROBES:
@@ -129,11 +130,13 @@ def _probe(
 
     kind = PROBE_SETTINGS[name]
     given = {("max_length" if key == "kind.max_length" else key): entry for key, entry in given.items()}
-    if strange := [entry.where for key, entry in given.items() if key not in keys(kind)]:
+    if strange := {key: entry.where for key, entry in given.items() if key not in keys(kind)}:
+        probe = PROBES[name]
+        hint = f"It is `{probe.command}`."
+        if "gates.not_worse_than" in strange:
+            hint = f"It leaves no predictions to compare: --max {probe.primary}=VALUE holds a figure."
         raise UsageError(
-            f"bertkit eval {name} takes no {', '.join(strange)}.",
-            where=strange[0],
-            hint=f"It is `{PROBES[name].command}`.",
+            f"bertkit eval {name} takes no {', '.join(strange.values())}.", where=next(iter(strange.values())), hint=hint
         )
     settings = checked(kind, command="eval", flags=given, sets=sets, recipe=recipe)
     spread(processes)

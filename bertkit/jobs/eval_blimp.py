@@ -11,50 +11,89 @@ from numpy.typing import NDArray
 
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
+from bertkit.jobs.comparing import comparison_verdict
 from bertkit.jobs.console import Console, points
+from bertkit.jobs.given import file_of, in_order, refuse_others
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.probe import Probed, open_probed
 from bertkit.jobs.start import Machine
+from bertkit.jobs.verdict import Verdict
 from bertkit.labelled.blimp import SETS, SentencePair, read_blimp
-from bertkit.metrics.minimal_pairs import accuracies, average, credit, interval
+from bertkit.metrics.comparison import compare
+from bertkit.metrics.minimal_pairs import accuracies, average, credit, resampled
 from bertkit.notices import say
 from bertkit.settings.probes import BlimpSettings
 from bertkit.tasks.kinds import Prediction
+from bertkit.tasks.predictions import read_predictions
 from bertkit.tasks.pseudo_likelihood import MaskedCopies, log_likelihoods
 
+NAME = "blimp"
+_CREDITS = {"good": 1.0, "tie": 0.5, "bad": 0.0}
+Credits = dict[str, list[float]]
 
-def eval_blimp(settings: BlimpSettings, machine: Machine, console: Console) -> Outcome:
-    """Scores a pretrained model on BLiMP and leaves ``evals/blimp/`` in its folder.
+
+def eval_blimp(settings: BlimpSettings, machine: Machine, console: Console) -> tuple[Outcome, list[Verdict]]:
+    """Scores a pretrained model on BLiMP and leaves ``evals/blimp/`` in its folder; what is compared with is read beforehand.
+
+    Returns:
+        The outcome, and the verdict of the comparison that was asked for, if one was.
 
     Raises:
         UsageError: A file is none of BLiMP's (exit 2).
-        DataError: A file holds something else, or a sentence is longer than the model's positions (exit 3).
+        DataError: A file holds something else, a sentence is longer than the model's positions, or what is compared with is of
+            other pairs (exit 3).
         ModelError: The model has no masked-LM head (exit 3).
-        MissingError: No model or data (exit 4).
+        MissingError: No model, data or predictions to compare with (exit 4).
     """
     sets = machine.peers.main_only(lambda: read_blimp(Path(settings.data.folder), limit=settings.data.max_eval_samples))
-    probed = open_probed(settings, machine, "blimp", pairs=False)
     pairs = [pair for found in sets.values() for pair in found]
+    theirs = machine.peers.main_only(lambda: _credits_of(settings.gates.not_worse_than, pairs))
+    probed = open_probed(settings, machine, NAME, pairs=False)
     numbers, sentences = _sentences(pairs, probed)
     scores = _scores(sentences, probed, console)
     if not machine.peers.main:
-        return Outcome()
+        return Outcome(), []
     _say_what_is_there(sets, numbers, sentences, probed.wordpiece)
     found = [(float(scores[good]), float(scores[bad])) for good, bad in numbers]
-    credits: dict[str, list[float]] = {}
-    for pair, both in zip(pairs, found, strict=True):
-        credits.setdefault(pair.set, []).append(credit(*both))
+    credits = _by_set(pairs, [credit(*both) for both in found])
     by_set = accuracies(credits)
     by_term = _by_term(sets, by_set)
     rows = [*((name, points("accuracy", value)) for name, value in by_set.items())]
     console.table(rows, header=("set", "accuracy"))
     console.table([(name, points("accuracy", value)) for name, value in by_term.items()], header=("phenomenon", "accuracy"))
-    bounds = interval(credits)
+    ours = resampled(credits)
+    bounds = ours.interval()
     figures: dict[str, Any] = {"accuracy": average(by_set), "sets": len(by_set), "examples": len(pairs)}
     figures |= {} if bounds is None else {"accuracy_interval": list(bounds)}
     figures |= {"accuracy_by_set": by_set, "accuracy_by_phenomenon": by_term}
     said = [_prediction(pair, *both) for pair, both in zip(pairs, found, strict=True)]
-    return probed.finish(console, "blimp", figures, facts={"data": settings.data.folder}, predictions=said)
+    outcome = probed.finish(console, NAME, figures, facts={"data": settings.data.folder}, predictions=said)
+    if theirs is None:
+        return outcome, []
+    compared = compare(ours, resampled(theirs), margin=settings.gates.margin / 100)
+    return outcome, [comparison_verdict(compared, settings.gates, metric="accuracy", part=NAME, by=100)]
+
+
+def _by_set(pairs: Sequence[SentencePair], values: Sequence[float]) -> Credits:
+    found: Credits = {}
+    for pair, value in zip(pairs, values, strict=True):
+        found.setdefault(pair.set, []).append(value)
+    return found
+
+
+def _credits_of(than: str | None, pairs: Sequence[SentencePair]) -> Credits | None:
+    """What another model got for the same pairs, by set; None where none is named."""
+    if than is None:
+        return None
+    path = file_of(than, NAME, hint=f"`bertkit eval {NAME} --data FOLDER --model {than}` leaves them in a run.")
+    said, ids = read_predictions(path), [pair.id for pair in pairs]
+    refuse_others(said, ids, path, NAME)
+    ordered = in_order(said, ids, path)
+    if strange := next((one for one in ordered if str(one.value) not in _CREDITS), None):
+        raise DataError(
+            f"The prediction of {strange.id!r} is {strange.value!r}, which is none of {', '.join(_CREDITS)}.", where=str(path)
+        )
+    return _by_set(pairs, [_CREDITS[one.value] for one in ordered])
 
 
 def _sentences(pairs: Sequence[SentencePair], probed: Probed) -> tuple[list[tuple[int, int]], list[NDArray[np.int32]]]:

@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bertkit.jobs.comparing import comparison_verdict
 from bertkit.jobs.given import counterparts
-from bertkit.jobs.thresholds import Thresholds, scale, scaled, shown
+from bertkit.jobs.thresholds import Thresholds, scale
 from bertkit.jobs.verdict import Verdict
-from bertkit.metrics.comparison import LEAST, Comparison, compare
+from bertkit.metrics.comparison import compare
 from bertkit.settings.gates import GateSettings
 from bertkit.tasks.added_figures import PREFIX
 from bertkit.tasks.data import TaskPart
@@ -68,37 +69,7 @@ class Gates:
                 *(self.kind.resampled(said, rows, self.task, self.labels) for said in (predictions[name], theirs)),
                 margin=settings.margin / by,
             )
-            yield Verdict(
-                kind="not-worse-than",
-                metric=self.task.primary,
-                part=name,
-                outcome=found.outcome,
-                met=found.outcome == "pass" or (found.outcome == "inconclusive" and settings.inconclusive == "warn"),
-                numbers={
-                    "value": scaled(found.ours, by),
-                    "other": scaled(found.theirs, by),
-                    "difference": scaled(found.difference, by),
-                    "interval": None if found.interval is None else [by * end for end in found.interval],
-                    "margin": settings.margin,
-                    "examples": found.examples,
-                    "differing": found.differing,
-                    "than": settings.not_worse_than,
-                },
-                message=_told(found, name, self.task.primary, settings, by),
-            )
-
-
-def _told(found: Comparison, part: str, metric: str, settings: GateSettings, by: int) -> str:
-    """The comparison in a sentence."""
-    scores = f"{part}: {metric} {shown(scaled(found.ours, by), metric)} against {shown(scaled(found.theirs, by), metric)}"
-    if found.interval is None:
-        return f"{scores} of {settings.not_worse_than}"
-    low, high = (f"{by * end:+.2f}" for end in found.interval)
-    against = f"{by * (found.difference or 0.0):+.2f}, at 95 % between {low} and {high}"
-    margin = f", {settings.margin:g} may be lost" if settings.margin else ""
-    counted = f"{found.examples:,} examples, {found.differing:,} differ"
-    few = f"; fewer than {LEAST} prove no loss" if found.outcome == "inconclusive" and found.interval[1] < 0 else ""
-    return f"{scores} of {settings.not_worse_than}: {against}{margin} ({counted}{few})"
+            yield comparison_verdict(found, settings, metric=self.task.primary, part=name, by=by)
 
 
 def _may_be(name: str, metrics: Sequence[str]) -> bool:

@@ -43,22 +43,16 @@ def counterparts(kind: Kind, where: str, part: TaskPart, task: Task, labels: Lab
         DataError: They are of other examples, or have other golds (exit 3); the first ones are named.
         UsageError: One file is named, and several parts are scored (exit 2).
     """
-    path = _file_of(Path(where), task, part.name)
-    if not alone and f"{task.name}-{part.name}" != path.parent.name:
+    name = f"{task.name}-{part.name}"
+    path = file_of(where, name, hint=f"`bertkit eval {task.name} --part {part.name} --model {where}` leaves them in a run.")
+    if not alone and name != path.parent.name:
         raise UsageError(
             "These are the predictions of one part, and several are scored.", where=where, hint="--part names the one to score."
         )
     if path.suffix != ".jsonl":
         return kind.read_official(path, part.rows, task, labels)
     found = _own(path, labels)
-    here = {row.id for row in part.rows}
-    beyond = [one.id for one in found if one.id not in here]
-    if beyond:
-        raise DataError(
-            f"{_listed(beyond)} there, but {'is' if len(beyond) == 1 else 'are'} not among the {len(part.rows)} of {part.name}.",
-            where=str(path),
-            hint="Both must be of the same examples: the same data, part and --max-eval-samples.",
-        )
+    refuse_others(found, [row.id for row in part.rows], path, part.name)
     theirs = _by_row(kind, path, found, part, labels)
     _same_golds({one.id: one.gold for one in found}, theirs, path, part)
     return theirs
@@ -69,17 +63,41 @@ def _own(path: Path, labels: Labels) -> list[Prediction]:
 
 
 def _by_row(kind: Kind, path: Path, found: Sequence[Prediction], part: TaskPart, labels: Labels) -> list[Prediction]:
-    known = by_id(found, str(path))
-    missing = [row.id for row in part.rows if row.id not in known]
-    if missing:
-        raise DataError(
-            f"{len(missing)} of {len(part.rows)} rows have no prediction, the first is {missing[0]!r}.", where=str(path)
-        )
+    ordered = in_order(found, [row.id for row in part.rows], path)
     # The gold is the data's: the file may stem from a part that had none.
     golds = kind.golds(part.rows, labels)
-    predictions = [replace(known[row.id], gold=gold) for row, gold in zip(part.rows, golds, strict=True)]
+    predictions = [replace(one, gold=gold) for one, gold in zip(ordered, golds, strict=True)]
     check_form(predictions, golds, labels, str(path))
     return predictions
+
+
+def in_order(found: Sequence[Prediction], ids: Sequence[str], path: Path) -> list[Prediction]:
+    """The predictions of the rows of these ids, in their order.
+
+    Raises:
+        DataError: A row has none, or two share an id (exit 3).
+    """
+    known = by_id(found, str(path))
+    missing = [each for each in ids if each not in known]
+    if missing:
+        raise DataError(f"{len(missing)} of {len(ids)} rows have no prediction, the first is {missing[0]!r}.", where=str(path))
+    return [known[each] for each in ids]
+
+
+def refuse_others(found: Sequence[Prediction], ids: Sequence[str], path: Path, part: str) -> None:
+    """Refuses predictions of more rows than those of a part: what is compared must be of the same ones.
+
+    Raises:
+        DataError: There are such; the first are named (exit 3).
+    """
+    here = set(ids)
+    beyond = [one.id for one in found if one.id not in here]
+    if beyond:
+        raise DataError(
+            f"{_listed(beyond)} there, but {'is' if len(beyond) == 1 else 'are'} not among the {len(ids)} of {part}.",
+            where=str(path),
+            hint="Both must be of the same examples: the same data, part and --max-eval-samples.",
+        )
 
 
 def _same_golds(said: dict[str, Any], theirs: Sequence[Prediction], path: Path, part: TaskPart) -> None:
@@ -92,21 +110,21 @@ def _same_golds(said: dict[str, Any], theirs: Sequence[Prediction], path: Path, 
         )
 
 
-def _file_of(where: Path, task: Task, part: str) -> Path:
-    """The predictions of a part: of a run (the evaluation in it), of a folder of evaluations, of one; or the file itself."""
+def file_of(named: str, name: str, *, hint: str) -> Path:
+    """The predictions of the evaluation ``name``: of a run (the one in it), of a folder of evaluations, of one; or a file itself.
+
+    Raises:
+        MissingError: There are none; ``hint`` says what leaves them (exit 4).
+    """
+    where = Path(named)
     if where.is_file():
         return where
-    name = f"{task.name}-{part}"
     found = [folder / FILE for folder in (where / "evals" / name, where / name, where) if (folder / FILE).is_file()]
     if found:
         return found[0]
     if not where.exists():
-        raise MissingError("There is no such run, folder or file.", where=str(where))
-    raise MissingError(
-        f"There are no predictions for {part} of {task.name} in it.",
-        where=str(where),
-        hint=f"`bertkit eval {task.name} --part {part} --model {where}` leaves them in a run.",
-    )
+        raise MissingError("There is no such run, folder or file.", where=named)
+    raise MissingError(f"There are no predictions of {name} in it.", where=named, hint=hint)
 
 
 def _listed(ids: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from bertkit.jobs.lost import watching
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.start import Machine
 from bertkit.jobs.thresholds import Thresholds
+from bertkit.jobs.verdict import Verdict
 from bertkit.jobs.verdicts import judged, reported
 from bertkit.settings.probes import BlimpSettings, MlmSettings, ProbeSettings
 from bertkit.tasks.probes import PROBES
@@ -27,8 +28,9 @@ def run_probe(settings: ProbeSettings, console: Console) -> Outcome:
     machine, junit, started = Machine.of(settings.device), settings.gates.junit, time.monotonic()
     with watching(machine.peers, console), reported(junit, probe.name, machine.peers):
         gates = Thresholds(settings.gates, probe.name, probe.figures, probe.figures.__contains__)
+        compared: list[Verdict] = []
         if isinstance(settings, BlimpSettings):
-            outcome = eval_blimp(settings, machine, console)
+            outcome, compared = eval_blimp(settings, machine, console)
         else:
             assert isinstance(settings, MlmSettings)
             outcome = eval_mlm(settings, machine, console)
@@ -38,6 +40,6 @@ def run_probe(settings: ProbeSettings, console: Console) -> Outcome:
         def told() -> Outcome:
             figures = {name: value for name, value in outcome.metrics.items() if name in probe.figures}
             seconds = time.monotonic() - started
-            return judged(gates.verdicts(figures), outcome, probe.name, junit, console, seconds=seconds)
+            return judged([*gates.verdicts(figures), *compared], outcome, probe.name, junit, console, seconds=seconds)
 
         return machine.peers.main_only(told)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bertkit.metrics.bootstrap import Interval, Resampled
+from bertkit.metrics.bootstrap import Resampled
 
 
 def credit(good: float, bad: float) -> float:
@@ -24,8 +24,8 @@ def average(found: Mapping[str, float]) -> float:
     return float(np.mean(list(found.values())))
 
 
-def interval(credits: Mapping[str, Sequence[float]]) -> Interval:
-    """The 95 % bootstrap interval of the average over sets, of other pairs in the same sets."""
+def resampled(credits: Mapping[str, Sequence[float]]) -> Resampled:
+    """The average over sets as a function of how often each pair is drawn: of other pairs in the same sets."""
     rows = np.array([(number, value) for number, found in enumerate(credits.values()) for value in found]).reshape(-1, 2)
     sets = np.eye(len(credits))
 
@@ -35,4 +35,4 @@ def interval(credits: Mapping[str, Sequence[float]]) -> Interval:
             means: np.ndarray = ((weights @ (own * kinds[:, 1:])) / (weights @ own)).mean(axis=1)
         return means
 
-    return Resampled(rows=rows, score=score).interval()
+    return Resampled(rows=rows, score=score)

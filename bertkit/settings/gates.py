@@ -77,7 +77,7 @@ class ThresholdSettings(Settings):
 
 
 class GateSettings(ThresholdSettings):
-    """Gates of ``bertkit eval TASK``: a comparison beside the thresholds."""
+    """Gates of an evaluation that leaves predictions: a comparison beside the thresholds."""
 
     not_worse_than: str | None = Field(
         None,

@@ -10,7 +10,7 @@ from pydantic import Field
 from bertkit.batches.fixed_masks import WordMaskingSettings
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.fields import Settings
-from bertkit.settings.gates import ThresholdSettings
+from bertkit.settings.gates import GateSettings, ThresholdSettings
 from bertkit.settings.parts import BatchSettings
 from bertkit.settings.tools import Output
 from bertkit.training.device import DeviceSettings
@@ -71,6 +71,7 @@ class BlimpSettings(ProbeSettings):
     """``bertkit eval blimp``."""
 
     data: BlimpData
+    gates: GateSettings = Field(default_factory=GateSettings)
 
 
 PROBE_SETTINGS: dict[str, type[ProbeSettings]] = {"mlm": MlmSettings, "blimp": BlimpSettings}

@@ -103,6 +103,58 @@ def test_batches_change_no_decision(bertkit: Call, tiny: Path, blimp: Path) -> N
     assert (first["sets"], first["examples"]) == (3, 3)
 
 
+def retold(path: Path, said: list[dict[str, Any]], **prediction: str) -> Path:
+    """Predictions of another model: those of some sets are what is said, ``wh_island="good"``."""
+    path.write_text(
+        "".join(json.dumps(one | {"prediction": prediction.get(one["set"], one["prediction"])}) + "\n" for one in said)
+    )
+    return path
+
+
+def test_a_model_is_compared_with_another_pair_by_pair(bertkit: Call, tiny: Path, tmp_path: Path) -> None:
+    pairs = [(f"{a} {b}", f"{b} {a}") for a in ("good", "bad", "fine", "poor") for b in "abcdef"]
+    sets = {"wh_island": ("x", pairs), "passive_1": ("y", pairs[:8]), "passive_2": ("y", pairs[:10])}
+    command = ("eval", "blimp", "--data", write_sets(tmp_path / "blimp", sets), "--model", tiny, *FP32)
+    first = bertkit(*command)
+    folder = Path(first.report["output"])
+    said, by_set = predictions(folder / "predictions.jsonl"), first.metrics["accuracy_by_set"]
+    for other in (folder, folder / "predictions.jsonl"):
+        (gate,) = bertkit(*command, "--not-worse-than", other).report["gates"]
+        assert (gate["outcome"], gate["differing"], gate["difference"], gate["interval"]) == ("pass", 0, 0.0, [0.0, 0.0])
+    # Sets count alike, however many pairs they have: all right in one of three is worth a third of what that one lacks.
+    right = retold(tmp_path / "right.jsonl", said, passive_1="good")
+    done = bertkit(*command, "--not-worse-than", right, "--inconclusive", "fail", "--junit", "gates.xml")
+    (gate,) = done.report["gates"]
+    lost = 1 - by_set["passive_1"]
+    assert gate["difference"] == pytest.approx(-100 * lost / 3)
+    assert (gate["metric"], gate["part"], gate["examples"], gate["differing"]) == ("accuracy", "blimp", 42, round(8 * lost))
+    assert gate["interval"][0] < gate["difference"] < gate["interval"][1] <= 0
+    assert (done.code, gate["outcome"], gate["met"]) == (7, "inconclusive", False)  # fewer than six differ
+    assert "not worse accuracy (blimp)" in Path("gates.xml").read_text()
+    for words, outcome, code in (("good", "fail", 7), ("bad", "pass", 0)):
+        theirs = retold(tmp_path / "theirs.jsonl", said, wh_island=words, passive_1=words, passive_2=words)
+        done = bertkit(*command, "--not-worse-than", theirs)
+        (gate,) = done.report["gates"]
+        assert (done.code, gate["outcome"]) == (code, outcome)
+        assert gate["other"] == (100.0 if words == "good" else 0.0)
+    ties = bertkit(
+        *command, "--not-worse-than", retold(tmp_path / "ties.jsonl", said, passive_2="tie"), "--set", "gates.margin=99"
+    )
+    assert ties.report["gates"][0]["other"] == pytest.approx(100 * (by_set["wh_island"] + by_set["passive_1"] + 0.5) / 3)
+    # What is no comparison is refused before any work.
+    for name, records, words in (
+        ("few", said[:-1], "1 of 42 rows have no prediction, the first is 'wh_island/23'"),
+        ("twice", [*said, said[0]], "share an id"),
+        ("more", [*said, said[0] | {"id": "wh_island/99"}], "1 example ('wh_island/99') is there, but is not among the 42"),
+        ("strange", [said[0] | {"prediction": "yes"}, *said[1:]], "'yes', which is none of good, tie, bad"),
+    ):
+        refused = bertkit(*command, "--not-worse-than", retold(tmp_path / f"{name}.jsonl", records), "--output", "out")
+        assert (refused.code, words in refused.report["error"]["message"]) == (3, True), refused.report["error"]
+        assert not Path("out").exists()
+    missing = bertkit(*command, "--not-worse-than", tmp_path / "blimp")
+    assert (missing.code, "bertkit eval blimp" in missing.report["error"]["hint"]) == (4, True)
+
+
 def test_files_that_are_not_blimps(bertkit: Call, tiny: Path, make_model: MakeModel, blimp: Path, tmp_path: Path) -> None:
     def refused(code: int, folder: Path | str, model: Path = tiny) -> str:
         done = bertkit("eval", "blimp", "--data", folder, "--model", model)

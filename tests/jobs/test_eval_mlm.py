@@ -121,6 +121,7 @@ def test_losses_and_shares_are_gated(bertkit: Call, tiny: Path, text: Path) -> N
     ):
         wrong = bertkit(*command, *flags)
         assert (wrong.code, words in wrong.report["error"]["message"]) == (2, True), wrong.report
+    assert "--max mlm_loss=VALUE" in wrong.report["error"]["hint"]
 
 
 def model_of(folder: Path, wordpiece: WordPiece, **changes: Any) -> Path:
