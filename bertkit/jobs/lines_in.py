@@ -17,7 +17,7 @@ TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def texts_in(files: Sequence[str], column: str | None, stdin: TextIO) -> Iterator[str]:
-    """The texts of some files, one file behind the other; of lines no more than a block is in memory, a table is read whole.
+    """The texts of some files, one file behind the other, read as they are taken: of any file no more than a block is in memory.
 
     Args:
         files: Paths; ``-`` is the standard input. Files that are no tables by their ending hold a text a line (``\\n``,
@@ -61,7 +61,7 @@ def _lines(name: str, stdin: TextIO) -> Iterator[str]:
 
 def _column(path: Path, column: str | None) -> Iterator[str]:
     columns = Columns(text=column or "text", label=None)
-    known, records = open_table(path)
+    known, records = open_table(path, only=(columns.text,))
     check_columns(known, columns, str(path))
     for number, (place, cells) in enumerate(records):
         yield row_of(cells, columns, place, number).text

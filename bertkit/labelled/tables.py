@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from bertkit.notices import say
 Records = Iterator[tuple[Place, Mapping[str, Any]]]
 Cells = Iterator[tuple[int, list[str]]]
 _LOOKED_AT = 1000  # records at once
+_BUFFER = 1 << 20  # bytes of a column at once: without it a group of rows, which may be a whole file, is read at once
 
 
 def read_table(path: Path, columns: Columns) -> tuple[list[TextRow], RowReport]:
@@ -55,8 +56,13 @@ def columns_of(path: Path) -> list[str]:
     return open_table(path)[0]
 
 
-def open_table(path: Path) -> tuple[list[str], Records]:
-    """The names of a table's columns, and its records with their places; for readers of other kinds of rows too."""
+def open_table(path: Path, *, only: Sequence[str] | None = None) -> tuple[list[str], Records]:
+    """The names of a table's columns, and its records with their places, read as they are taken.
+
+    Args:
+        path: The file.
+        only: Columns that are asked for: a Parquet file's others are not read (None: all are).
+    """
     ending = path.suffix.lower()
     if ending not in _READERS:
         raise UsageError(
@@ -64,7 +70,7 @@ def open_table(path: Path) -> tuple[list[str], Records]:
             where=str(path),
             hint=f"Name it {', '.join(_READERS)}.",
         )
-    return _READERS[ending](path)
+    return _read_parquet(path, only) if ending == ".parquet" else _READERS[ending](path)
 
 
 def _read_csv(path: Path) -> tuple[list[str], Records]:
@@ -165,14 +171,14 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _read_parquet(path: Path) -> tuple[list[str], Records]:
+def _read_parquet(path: Path, only: Sequence[str] | None = None) -> tuple[list[str], Records]:
     import pyarrow
     import pyarrow.parquet
 
     if not path.exists():
         read_utf8(path)
     try:
-        file = pyarrow.parquet.ParquetFile(path)
+        file = pyarrow.parquet.ParquetFile(path, buffer_size=_BUFFER)
     except (pyarrow.ArrowException, OSError) as error:
         raise _no_parquet(path, error) from error
     names = _hub_label_names(file.schema_arrow.metadata or {})
@@ -180,7 +186,7 @@ def _read_parquet(path: Path) -> tuple[list[str], Records]:
     def records() -> Records:
         done = 0
         try:
-            for batch in file.iter_batches(_LOOKED_AT):
+            for batch in file.iter_batches(_LOOKED_AT, columns=only and list(only)):
                 for number, row in enumerate(_rows_of(batch, path, done), start=done + 1):
                     yield Place(str(path), number, "row"), named_labels(row, names)
                 done += batch.num_rows
