@@ -10,7 +10,7 @@ from bertkit.errors import DataError
 from bertkit.jobs.folder import newest_pretraining
 from bertkit.jobs.models import model_folder
 from bertkit.jobs.places import STATE, read_state
-from bertkit.model.hf import read_weights
+from bertkit.model.hf import tensor_names
 
 _MLM, _NSP, _POOLER = "cls.predictions.transform.dense.weight", "cls.seq_relationship.weight", "bert.pooler.dense.weight"
 
@@ -29,7 +29,7 @@ class PretrainingHeads:
         Raises:
             ModelError: There are no weights, or they cannot be read (exit 3).
         """
-        names = read_weights(folder).keys()
+        names = tensor_names(folder)
         return PretrainingHeads(words=_MLM in names, pairs=_NSP in names and _POOLER in names)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -69,6 +69,27 @@ def _must_be_model(folder: Path) -> None:
         raise ModelError(f"{folder} is no model folder: it holds no {CONFIG}.", where=str(folder))
 
 
+def tensor_names(folder: Path) -> set[str]:
+    """The modern names of a folder's tensors: of safetensors files from their headers alone, whatever the weights take.
+
+    Raises:
+        MissingError, ModelError: As :func:`read_weights`, of what a header shows.
+    """
+    _must_be_model(folder)
+    names = (modern_name(name) for path in _weight_files(folder) for name in _names_in(path))
+    return {name for name in names if name is not None}
+
+
+def _names_in(path: Path) -> Iterable[str]:
+    if path.suffix != ".safetensors":
+        return _read_file(path)  # a pickle has no header
+    try:
+        with safe_open(path, framework="pt") as opened:
+            return list(opened.keys())
+    except (SafetensorError, ValueError) as error:
+        raise _damaged(path, error) from None
+
+
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """A folder's tensors under modern names with ``bert.``; floating-point ones in fp32, ``position_ids`` left out.
 
@@ -119,7 +140,7 @@ def _read_file(path: Path) -> Mapping[str, Tensor]:
         try:
             return load_file(path)
         except (SafetensorError, ValueError, KeyError) as error:
-            raise ModelError(f"{path.name} is damaged or no safetensors file: {error}.", where=str(path)) from None
+            raise _damaged(path, error) from None
     try:
         read = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the unpickler meets whatever a stranger wrote
@@ -131,6 +152,10 @@ def _read_file(path: Path) -> Mapping[str, Tensor]:
     if not isinstance(read, Mapping) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in read.items()):
         raise ModelError(f"{path.name} holds no plain mapping of names to tensors.", where=str(path))
     return read
+
+
+def _damaged(path: Path, error: Exception) -> ModelError:
+    return ModelError(f"{path.name} is damaged or no safetensors file: {error}.", where=str(path))
 
 
 def modern_name(name: str) -> str | None:

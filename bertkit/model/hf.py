@@ -14,10 +14,20 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.errors import ModelError
-from bertkit.model.files import CONFIG, WEIGHTS, read_config, read_weights, write_config, write_weights
+from bertkit.model.files import CONFIG, WEIGHTS, read_config, read_weights, tensor_names, write_config, write_weights
 from bertkit.model.names import BIAS, DECODER, DECODER_BIAS, WORDS, from_hf, row_of, to_hf
 
-__all__ = ["LoadReport", "export_weights", "from_hf", "load_into", "read_config", "read_weights", "to_hf", "write_model"]
+__all__ = [
+    "LoadReport",
+    "export_weights",
+    "from_hf",
+    "load_into",
+    "read_config",
+    "read_weights",
+    "tensor_names",
+    "to_hf",
+    "write_model",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bertkit.errors import BertkitError, MissingError, ModelError, UsageError
+from bertkit.model import files
 from bertkit.model.config import EncoderConfig
-from bertkit.model.hf import from_hf, read_weights, to_hf
+from bertkit.model.hf import from_hf, read_weights, tensor_names, to_hf
 from bertkit.notices import collecting
 from bertkit.packed import PackedSequences
 from bertkit.tasks.models import TaskModel, build_model, load_model, register_head
@@ -77,6 +78,23 @@ def test_gamma_and_beta_are_weight_and_bias(tmp_path: Path, pickle: bool) -> Non
     model = saved(tmp_path / "m")
     rewrite(tmp_path / "m", old_names, pickle=pickle)
     same(tmp_path / "m", model)
+
+
+@pytest.mark.parametrize("pickle", [False, True])
+def test_names_without_the_weights(tmp_path: Path, pickle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(tmp_path / "m")
+    old = {"embeddings.position_ids": torch.zeros(1, 12, dtype=torch.int64)}
+    rewrite(tmp_path / "m", lambda t: {n.removeprefix("bert."): v for n, v in old_names(t).items()} | old, pickle=pickle)
+    names = set(read_weights(tmp_path / "m"))
+    assert "bert.embeddings.LayerNorm.weight" in names
+    monkeypatch.setattr(files, "load_file", None)  # what reads the tensors of a safetensors file
+    assert tensor_names(tmp_path / "m") == names
+    if not pickle:
+        whole = (tmp_path / "m" / "model.safetensors").read_bytes()
+        for damaged in (whole[:-1], whole[:20], b"", b"\x10" + bytes(30)):
+            (tmp_path / "m" / "model.safetensors").write_bytes(damaged)
+            with pytest.raises(ModelError, match="damaged"):
+                tensor_names(tmp_path / "m")
 
 
 def test_gamma_inside_a_name_is_left_alone(tmp_path: Path) -> None:
@@ -167,6 +185,7 @@ def test_shards_and_half_precision_load_in_fp32(tmp_path: Path) -> None:
     assert report.trained
     assert {p.dtype for p in again.parameters()} == {torch.float32}
     torch.testing.assert_close(again.eval().outputs(PACKED), model.outputs(PACKED), rtol=0.2, atol=2.0)
+    assert tensor_names(folder) == set(read_weights(folder))
     (folder / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(ModelError, match="model-00002-of-00002"):
         load_model(folder, "masked_lm")
