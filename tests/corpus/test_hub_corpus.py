@@ -6,7 +6,6 @@ within seconds without a network.
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import hub_server
 import pytest
 from written_texts import as_json_lines, write_parquet
 
@@ -59,17 +59,6 @@ print(json.dumps(time.monotonic() - started))
 
 
 @pytest.fixture(scope="module")
-def hub_server() -> Any:
-    path = Path(__file__).parents[1] / "labelled" / "hub_server.py"
-    spec = importlib.util.spec_from_file_location("corpus_hub_server", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hub")
     wiki, books = folder / "datasets/own/wiki", folder / "datasets/own/books"
@@ -106,7 +95,7 @@ def read(wanted: list[tuple[str, dict[str, str]]], home: Path, **environment: st
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_the_documents_of_a_data_set(hub_server: Any, root: Path, tmp_path: Path) -> None:
+def test_the_documents_of_a_data_set(root: Path, tmp_path: Path) -> None:
     wanted: list[tuple[str, dict[str, str]]] = [
         ("hf:own/wiki", {}),
         ("hf:own/wiki:en:validation", {}),
@@ -132,7 +121,7 @@ def test_the_documents_of_a_data_set(hub_server: Any, root: Path, tmp_path: Path
     assert kept == []
 
 
-def test_what_is_not_there(hub_server: Any, root: Path, tmp_path: Path) -> None:
+def test_what_is_not_there(root: Path, tmp_path: Path) -> None:
     cases: list[tuple[str, dict[str, str], int, tuple[str, ...]]] = [
         ("hf:own/nothing", {}, 4, ("no data set 'own/nothing' on the hub",)),
         ("hf:own/wiki:fr", {}, 4, ("no configuration 'fr'", "en, zh, tables")),
@@ -157,7 +146,7 @@ def test_without_a_network_the_answer_comes_in_seconds(tmp_path: Path, environme
     assert seconds < 20  # left to themselves the libraries retry for 25 s; importing them takes 3 s, more on a busy machine
 
 
-def test_a_hub_that_goes_away(hub_server: Any, root: Path, tmp_path: Path) -> None:
+def test_a_hub_that_goes_away(root: Path, tmp_path: Path) -> None:
     script = """
 import sys, bertkit.corpus.hub as hub
 from bertkit.corpus.documents import open_corpus

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -10,60 +9,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
+import hub_server
 import pytest
+from hub_sets import text_of, write_sets
+from job_tests import MakeModel, predictions
 
 from bertkit.jobs import models
 
 pytestmark = pytest.mark.slow
 
-README = """---
-configs:
-- config_name: cola
-  data_files:
-  - split: train
-    path: cola/train-*
-  - split: validation
-    path: cola/validation-*
----
-"""
-
-
-@pytest.fixture(scope="module")
-def server() -> Any:
-    path = Path(__file__).parents[1] / "labelled/hub_server.py"
-    spec = importlib.util.spec_from_file_location("hub_server", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
 
 @pytest.fixture(scope="module")
 def root(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A hub with nyu-mll/glue (CoLA alone) as Parquet and a model that has a pickle beside its safetensors."""
-    import pyarrow
-    import pyarrow.parquet
-
-    folder = tmp_path_factory.mktemp("hub")
-    glue = folder / "datasets/nyu-mll/glue"
-    (glue / "cola").mkdir(parents=True)
-    (glue / "README.md").write_text(README)
-    names = {"info": {"features": {"label": {"names": ["unacceptable", "acceptable"], "_type": "ClassLabel"}}}}
-    for split, count in (("train", 12), ("validation", 6)):
-        columns = {
-            "sentence": [f"good {i}" for i in range(count)],
-            "label": [i % 2 for i in range(count)],
-            "idx": list(range(count)),
-        }
-        table = pyarrow.table(columns)
-        features = names["info"]["features"] | {
-            "sentence": {"dtype": "string", "_type": "Value"}, "idx": {"dtype": "int64", "_type": "Value"}
-        }  # fmt: skip
-        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
-        pyarrow.parquet.write_table(table, glue / f"cola/{split}-00000-of-00001.parquet")
+    """A hub with CoLA and MNLI, and a model that has a pickle beside its safetensors."""
+    folder = write_sets(tmp_path_factory.mktemp("hub"), "cola", "mnli")
     shutil.copytree(tiny, folder / "models/owner/tiny")
     (folder / "models/owner/tiny/pytorch_model.bin").write_bytes(b"not wanted")
     return folder
@@ -77,13 +37,13 @@ def bertkit(where: Path, *command: str, **environment: str) -> subprocess.Comple
     )  # fmt: skip
 
 
-def test_a_task_and_a_model_by_name(server: Any, root: Path, tmp_path: Path) -> None:
+def test_a_task_and_a_model_by_name(root: Path, tmp_path: Path) -> None:
     command = ("finetune", "cola", "--model", "owner/tiny", "--epochs", "1")
-    with server.serving(root) as hub:
+    with hub_server.serving(root) as hub:
         cold = bertkit(tmp_path, *command, HF_ENDPOINT=hub.endpoint, HF_HUB_OFFLINE="0")
         assert cold.returncode == 0, cold.stderr
         told = json.loads(cold.stdout)
-        assert (told["output"], told["metrics"]["examples"]) == ("runs/cola", 6)
+        assert (told["output"], told["metrics"]["examples"]) == ("runs/cola", 3)
         asked = list(hub.asked)
         assert any("owner/tiny/resolve" in request and "model.safetensors" in request for request in asked)
         assert not any("pytorch_model.bin" in request for request in asked)
@@ -96,6 +56,29 @@ def test_a_task_and_a_model_by_name(server: Any, root: Path, tmp_path: Path) -> 
         assert len(hub.asked) == count
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("runs/cola", "offline")]
     assert weights[0] == weights[1]
+
+
+def test_an_evaluation_of_a_tasks_own_data(root: Path, make_model: MakeModel, tmp_path: Path) -> None:
+    """Both parts of MNLI, without a word of where they lie."""
+    model = make_model("classification", ("entailment", "neutral", "contradiction"))
+    command = ("eval", "mnli", "--model", str(model), "--precision", "fp32")
+    with hub_server.serving(root) as hub:
+        cold = bertkit(tmp_path, *command, "--output", "cold", HF_ENDPOINT=hub.endpoint, HF_HUB_OFFLINE="0")
+        assert cold.returncode == 0, cold.stderr
+        endpoint, count = hub.endpoint, len(hub.asked)
+        offline = bertkit(tmp_path, *command, "--output", "offline", HF_ENDPOINT=endpoint, HF_HUB_OFFLINE="1")
+        assert len(hub.asked) == count
+    figures = json.loads(cold.stdout)["metrics"]
+    assert (figures["examples"], figures["examples_mismatched"]) == (3, 3)
+    assert 0 <= figures["accuracy"] <= 1 >= figures["accuracy_mismatched"] >= 0
+    assert json.loads(offline.stdout)["metrics"] == figures
+    for part in ("validation_matched", "validation_mismatched"):
+        said = predictions(tmp_path / "cold" / f"mnli-{part}" / "predictions.jsonl")
+        assert [one["gold"] for one in said] == ["entailment", "neutral", "contradiction"]
+        right = sum(one["gold"] == one["prediction"] for one in said) / 3
+        assert right == figures["accuracy" if part.endswith("_matched") else "accuracy_mismatched"]
+        wrong = predictions(tmp_path / "cold" / f"mnli-{part}" / "errors.jsonl")
+        assert all(text_of("mnli", part, "premise", int(one["id"]) // 10) in one.values() for one in wrong)
 
 
 def test_a_dead_endpoint_without_a_cache(tmp_path: Path) -> None:

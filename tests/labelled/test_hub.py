@@ -3,7 +3,6 @@ environment once. What must hold: the same rows online, from the cache alone, an
 waits is counted, not timed, as a busy machine takes its time for the imports alone.
 """
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import hub_server
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -67,16 +67,6 @@ print(json.dumps(sum(waited)))
 
 
 @pytest.fixture(scope="module")
-def hub_server() -> Any:
-    spec = importlib.util.spec_from_file_location("hub_server", Path(__file__).with_name("hub_server.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hub")
     subprocess.run([sys.executable, "-c", BUILD, str(folder), json.dumps(COLA), json.dumps(NER)], check=True, timeout=120)
@@ -101,7 +91,7 @@ EXPECTED_COLA = {"train": [["Fine – é.", "acceptable"], ["Bad the.", "unaccep
 EXPECTED_NER = {"train": [[["Ann", "null"], ["B-PER", "O"]]], "validation": [[["x"], ["O"]]]}
 
 
-def test_rows_online_then_from_the_cache_alone(hub_server: Any, root: Path, tmp_path: Path) -> None:
+def test_rows_online_then_from_the_cache_alone(root: Path, tmp_path: Path) -> None:
     wanted: list[tuple[str, str | None]] = [("cola", None), ("conll2003", None), ("cola", "nobody/nothing")]
     with hub_server.serving(root) as hub:
         cola, ner, nothing, _ = load(wanted, tmp_path, HF_ENDPOINT=hub.endpoint, HF_HUB_OFFLINE="0")
