@@ -56,6 +56,7 @@ DRCD = Task(
     parts=_parts(
         ("DRCD_training.json", "DRCD_train.json", "train.json"), ("DRCD_dev.json", "dev.json"), ("DRCD_test.json", "test.json")
     ),
+    hub=HubData(id="clue/clue", config="drcd"),
     metrics=("f1", "exact", "squad_f1", "squad_exact"),
     problem="",
     settings=_CHINESE,
@@ -72,6 +73,7 @@ CMRC2018 = Task(
         ("cmrc2018_dev.json", "dev.json"),
         ("cmrc2018_test.json", "test.json"),
     ),
+    hub=HubData(id="hfl/cmrc2018"),
     metrics=("f1", "exact", "squad_f1", "squad_exact"),
     problem="",
     settings=_CHINESE,
