@@ -14,10 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one side did in one round: ``units`` (tokens) in ``seconds``; ``parts`` is the seconds of each part.
-
-    ``texts`` are the sequences among them, where somebody asks.
-    """
+    """What one side did in one round: ``units`` (tokens) of ``texts`` in ``seconds``; ``parts`` is the seconds of each part."""
 
     units: int
     seconds: float

@@ -1,4 +1,4 @@
-"""``bertkit bench finetune``: tokens and texts a second of training steps over a task's rows; beside transformers where asked."""
+"""``bertkit bench finetune``: steps of training over a task's rows; beside transformers where asked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.batches.labelled import LabelledSource
-from bertkit.bench.alternate import Round, alternate
+from bertkit.bench.figures import OURS
 from bertkit.bench.finetuning import TheirTuning, Tuning
-from bertkit.bench.machine import machine_facts, product_rate
-from bertkit.bench.memory import peak_of
-from bertkit.bench.over_texts import OURS, figures_of, show
+from bertkit.bench.training import Trainer, bench_training
 from bertkit.bench.work import tuning_flops
 from bertkit.jobs.console import Console
 from bertkit.jobs.material import task_of
@@ -26,18 +24,44 @@ from bertkit.tasks.kinds import Kind, Labels
 from bertkit.tasks.models import TaskModel, load_model
 from bertkit.training import precision
 
-_FEW = 3  # steps that show the peak of memory
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What both sides do."""
+    """The batches, the model's folder and the labels of all sides."""
 
+    settings: BenchFinetuneSettings
+    machine: Machine
     source: LabelledSource[Any]
     folder: Path
     kind: Kind
     labels: Labels
     text: str
+
+    def flops(self) -> float:
+        """Useful FLOP a token, by the lengths of all sequences."""
+        lengths = [size for example in self.source.examples for size in example.sizes]
+        config = config_of(self.folder)
+        return tuning_flops(config, length=sum(n * n for n in lengths) / sum(lengths), texts=len(lengths) / sum(lengths))
+
+    def sides(self, names: Sequence[str] = ()) -> list[Trainer]:
+        """Every side that the settings ask for, or those named."""
+        settings, machine = self.settings, self.machine
+        made: list[Trainer] = []
+        if not names or OURS in names:
+            made.append(Tuning(self.source, _model(self, settings), machine))
+        whole = copy.copy(self.source)
+        whole.micro_tokens = None  # one pass a step
+        columns: dict[str, list[int | None]] = {
+            "max": [settings.max_length],
+            "longest": [None],
+            "both": [settings.max_length, None],
+        }
+        for each in columns[settings.pad] if settings.vs else ():
+            if names and (f"transformers, {each or 'longest'}") not in names:
+                continue
+            numbers = precision.resolve(settings.vs_precision, machine.device)
+            made.append(TheirTuning(whole, _their_model(self, settings), each, machine.device, numbers))
+        return made
 
 
 def bench_finetune(settings: BenchFinetuneSettings, console: Console) -> Outcome:
@@ -46,26 +70,7 @@ def bench_finetune(settings: BenchFinetuneSettings, console: Console) -> Outcome
     Raises:
         BertkitError: What ``bertkit finetune`` raises of the same model and data.
     """
-    machine = Machine.of(settings.device)
-    facts = machine_facts(machine.device)
-    console.say(f"{facts.name}, {facts.threads} threads, torch {facts.torch}, {machine.precision}.")
-    work = _work(settings, console, machine)
-    console.say(f"{work.text}, {settings.batch_size} a step.")
-    rounds = _rounds(settings, console, machine, work)
-    # Measured last: a machine that has been working is the one whose ceiling it is.
-    ceiling = product_rate(machine.device, precision.resolve(settings.device.precision, machine.device))
-    figures = figures_of(rounds) | {"ceiling_flops": ceiling, "vs_precision": settings.vs_precision}
-    lengths = [size for example in work.source.examples for size in example.sizes]
-    config = config_of(work.folder)
-    flops = tuning_flops(config, length=sum(n * n for n in lengths) / sum(lengths), texts=len(lengths) / sum(lengths))
-    figures |= {"flops_per_token": flops, "share_of_ceiling": figures["rates"][OURS]["median"] * flops / ceiling}
-    if settings.memory:
-        console.say("Measuring memory …")
-        figures["memory_bytes"] = {name: peak_of(_few_steps, settings, name) for name in rounds}
-    show(console, figures)
-    console.result(f"{figures['share_of_ceiling']:.0%} of the {ceiling / 1e9:,.0f} GFLOP/s of a large matrix product here")
-    extra = {"machine": facts.as_dict(), "precision": machine.precision, "bench": figures}
-    return Outcome(metrics={"tokens_per_second": figures["rates"][OURS]["median"]}, extra=extra)
+    return bench_training(settings, console, _work)
 
 
 def _work(settings: BenchFinetuneSettings, console: Console, machine: Machine) -> Work:
@@ -103,8 +108,8 @@ def _work(settings: BenchFinetuneSettings, console: Console, machine: Machine) -
     )
     tokens = sum(example.length for example in encoded.examples)
     count = sum(len(example.sizes) for example in encoded.examples)
-    text = f"{len(part.rows):,} rows of {part.source}, {tokens / count:.1f} tokens a sequence"
-    return Work(source=source, folder=folder, kind=kind, labels=labels, text=text)
+    text = f"{len(part.rows):,} rows of {part.source}, {tokens / count:.1f} tokens a sequence, {settings.batch_size} a step."
+    return Work(settings=settings, machine=machine, source=source, folder=folder, kind=kind, labels=labels, text=text)
 
 
 def _model(work: Work, settings: BenchFinetuneSettings) -> TaskModel:
@@ -139,42 +144,3 @@ def _their_model(work: Work, settings: BenchFinetuneSettings) -> Any:
             "problem_type": work.labels.problem or None,
         }
     return reference.begun(work.folder, work.kind.head, config | changes)
-
-
-def _sides(settings: BenchFinetuneSettings, machine: Machine, work: Work, names: Sequence[str] = ()) -> list[Any]:
-    """Every side that the settings ask for, or those named."""
-    made: list[Any] = []
-    if not names or OURS in names:
-        made.append(Tuning(work.source, _model(work, settings), machine))
-    whole = copy.copy(work.source)
-    whole.micro_tokens = None  # one pass a step
-    columns: dict[str, list[int | None]] = {
-        "max": [settings.max_length],
-        "longest": [None],
-        "both": [settings.max_length, None],
-    }
-    for each in columns[settings.pad] if settings.vs else ():
-        if names and (f"transformers, {each or 'longest'}") not in names:
-            continue
-        numbers = precision.resolve(settings.vs_precision, machine.device)
-        made.append(TheirTuning(whole, _their_model(work, settings), each, machine.device, numbers))
-    return made
-
-
-def _rounds(settings: BenchFinetuneSettings, console: Console, machine: Machine, work: Work) -> dict[str, list[Round]]:
-    sides = _sides(settings, machine, work)
-    try:
-        with console.progress("Rounds", settings.rounds, safe=True) as update:
-            return alternate(sides, rounds=settings.rounds, seconds=settings.seconds, done=lambda done: update(done))
-    finally:
-        for side in sides:
-            side.close()
-
-
-def _few_steps(settings: BenchFinetuneSettings, name: str) -> None:
-    machine = Machine.of(settings.device)
-    work = _work(settings, Console(quiet=True), machine)
-    (side,) = _sides(settings, machine, work, [name])
-    for _ in range(_FEW):
-        side.run(0.0)
-    side.close()

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.bench.alternate import alternate
+from bertkit.bench.figures import OURS, figures_of, show
 from bertkit.bench.machine import machine_facts
 from bertkit.bench.memory import peak_of
-from bertkit.bench.over_texts import OURS, figures_of, show
 from bertkit.bench.predicting import Predicting, Slices, onnxruntime, ours, pipeline
 from bertkit.errors import DataError, UsageError
 from bertkit.jobs.as_trained import data_as_trained

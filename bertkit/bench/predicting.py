@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from bertkit.bench.alternate import Round
-from bertkit.bench.over_texts import OURS
+from bertkit.bench.figures import OURS
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.labelled.rows import RowReport, TextRow

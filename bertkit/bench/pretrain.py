@@ -1,20 +1,18 @@
-"""``bertkit bench pretrain``: tokens a second, share of the ceiling, memory and time by part; beside transformers where asked."""
+"""``bertkit bench pretrain``: steps of pretraining over a text, one's own or a made-up one; beside transformers where asked."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.batches.text import VocabularyFacts
-from bertkit.bench.alternate import Round, alternate, parts, ratios, spread
-from bertkit.bench.machine import machine_facts, product_rate
+from bertkit.bench.figures import OURS
 from bertkit.bench.made_text import VOCABULARY, made_text
-from bertkit.bench.memory import peak_of
 from bertkit.bench.pretraining import Ours
+from bertkit.bench.training import Trainer, bench_training
 from bertkit.bench.work import pretraining_flops
 from bertkit.corpus.documents import CorpusSettings
 from bertkit.corpus.wordpiece import load_wordpiece
@@ -26,20 +24,17 @@ from bertkit.jobs.start import Machine
 from bertkit.model.config import EncoderConfig
 from bertkit.settings.bench import BenchPretrainSettings
 from bertkit.training import precision
-from bertkit.training.files import readable
-
-if TYPE_CHECKING:
-    from bertkit.bench.reference import Pretraining
 
 _MADE = 2_000_000  # tokens of the made text
-_FEW = 3  # steps that show the peak of memory
 _LOOKED_AT = 20  # steps whose batches tell the mean length and the share that is masked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What both sides do."""
+    """The batches and the model of all sides."""
 
+    settings: BenchPretrainSettings
+    machine: Machine
     config: EncoderConfig
     source: PretrainingSource
     text: str
@@ -55,6 +50,21 @@ class Work:
                 masked += batch.counts()["mlm"]
         return pretraining_flops(self.config, length=squares / tokens, masked=masked / tokens)
 
+    def sides(self, names: Sequence[str] = ()) -> list[Trainer]:
+        """Every side that the settings ask for, or those named."""
+        settings = self.settings
+        made: list[Trainer] = []
+        if not names or OURS in names:
+            made.append(Ours(self.source, self.config, self.machine, seed=settings.seed))
+        if settings.vs and (not names or settings.vs in names):
+            whole = copy.copy(self.source)
+            whole.micro_tokens = None  # one pass a step
+            numbers = precision.resolve(settings.vs_precision, self.machine.device)
+            from bertkit.bench.reference import Pretraining  # loads transformers (4 s), which bertkit alone does not need
+
+            made.append(Pretraining(whole, self.config, self.machine.device, numbers, seed=settings.seed))
+        return made
+
 
 def bench_pretrain(settings: BenchPretrainSettings, console: Console) -> Outcome:
     """Measures steps of pretraining.
@@ -62,21 +72,7 @@ def bench_pretrain(settings: BenchPretrainSettings, console: Console) -> Outcome
     Raises:
         BertkitError: What ``bertkit pretrain`` raises of the same text and sizes.
     """
-    machine = Machine.of(settings.device)
-    facts = machine_facts(machine.device)
-    console.say(f"{facts.name}, {facts.threads} threads, torch {facts.torch}, {machine.precision}.")
-    work = _work(settings, console, machine)
-    console.say(f"Text: {work.text}. Sequences of {settings.examples.max_length} at most, {work.source.batch_size} a step.")
-    rounds = _rounds(settings, console, machine, work)
-    # Measured last: a machine that has been working is the one whose ceiling it is.
-    ceiling = product_rate(machine.device, precision.resolve(settings.device.precision, machine.device))
-    figures = _figures(settings, rounds, ceiling, work.flops())
-    if settings.memory:
-        console.say("Measuring memory …")
-        figures["memory_bytes"] = {name: peak_of(_few_steps, settings, name) for name in rounds}
-    _show(console, figures)
-    extra = {"machine": facts.as_dict(), "precision": machine.precision, "bench": figures}
-    return Outcome(metrics={"tokens_per_second": figures["rates"]["bertkit"]["median"]}, extra=extra)
+    return bench_training(settings, console, _work)
 
 
 def _work(settings: BenchPretrainSettings, console: Console, machine: Machine) -> Work:
@@ -108,68 +104,5 @@ def _work(settings: BenchPretrainSettings, console: Console, machine: Machine) -
         batch_size=settings.batch_size or (32 if machine.on_cpu else 256),
         micro_tokens=machine.micro_tokens,
     )
-    return Work(config=config, source=source, text=f"{text} ({size})")
-
-
-def _sides(settings: BenchPretrainSettings, machine: Machine, work: Work, names: Sequence[str]) -> list[Ours | Pretraining]:
-    made: list[Ours | Pretraining] = []
-    if "bertkit" in names:
-        made.append(Ours(work.source, work.config, machine, seed=settings.seed))
-    if "transformers" in names:
-        whole = copy.copy(work.source)
-        whole.micro_tokens = None  # one pass a step
-        numbers = precision.resolve(settings.vs_precision, machine.device)
-        from bertkit.bench.reference import Pretraining  # loads transformers (4 s), which bertkit alone does not need
-
-        made.append(Pretraining(whole, work.config, machine.device, numbers, seed=settings.seed))
-    return made
-
-
-def _rounds(settings: BenchPretrainSettings, console: Console, machine: Machine, work: Work) -> dict[str, list[Round]]:
-    sides = _sides(settings, machine, work, ["bertkit", *([settings.vs] if settings.vs else [])])
-    try:
-        with console.progress("Rounds", settings.rounds, safe=True) as update:
-            return alternate(sides, rounds=settings.rounds, seconds=settings.seconds, done=lambda done: update(done))
-    finally:
-        for side in sides:
-            side.close()
-
-
-def _few_steps(settings: BenchPretrainSettings, name: str) -> None:
-    machine = Machine.of(settings.device)
-    work = _work(settings, Console(quiet=True), machine)
-    (side,) = _sides(settings, machine, work, [name])
-    for _ in range(_FEW):
-        side.run(0.0)
-    side.close()
-
-
-def _figures(
-    settings: BenchPretrainSettings, rounds: Mapping[str, Sequence[Round]], ceiling: float, flops: float
-) -> dict[str, Any]:
-    figures: dict[str, Any] = {
-        "rates": {name: spread([each.rate for each in done]) for name, done in rounds.items()},
-        "flops_per_token": flops,
-        "ceiling_flops": ceiling,
-        "parts": {name: parts(done) for name, done in rounds.items()},
-    }
-    figures["share_of_ceiling"] = figures["rates"]["bertkit"]["median"] * flops / ceiling
-    if settings.vs is not None:
-        figures["ratio"] = ratios(rounds["bertkit"], rounds[settings.vs])
-        figures["vs_precision"] = settings.vs_precision
-    return figures
-
-
-def _show(console: Console, figures: Mapping[str, Any]) -> None:
-    for name, rate in figures["rates"].items():
-        console.result(f"{name:<14}{rate['median']:>9,.0f} tokens/s  ({rate['low']:,.0f} to {rate['high']:,.0f})")
-        shares = "  ".join(f"{part} {share:.1%}" for part, share in figures["parts"][name].items())
-        console.result(f"  {shares}")
-        if memory := figures.get("memory_bytes", {}).get(name):
-            console.result(f"  {readable(memory)} at the peak")
-    if ratio := figures.get("ratio"):
-        console.result(f"ratio         {ratio['median']:>9.2f}           ({ratio['low']:.2f} to {ratio['high']:.2f})")
-    console.result(
-        f"{figures['share_of_ceiling']:.0%} of the {figures['ceiling_flops'] / 1e9:,.0f} GFLOP/s of a large matrix product "
-        f"here ({figures['flops_per_token'] / 1e6:,.1f} MFLOP a token)"
-    )
+    text = f"Text: {text} ({size}). Sequences of {settings.examples.max_length} at most, {source.batch_size} a step."
+    return Work(settings=settings, machine=machine, config=config, source=source, text=text)

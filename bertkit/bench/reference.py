@@ -243,13 +243,15 @@ class Pretraining:
         """Steps for so long, in memory that glibc takes and gives back as it does for everybody."""
         free_as_usual()
         self.timing.take()
-        tokens, began = 0, time.perf_counter()
+        tokens, texts, began = 0, 0, time.perf_counter()
         while time.perf_counter() - began < seconds or not tokens:
-            tokens += self._step()
+            packed = self._step().packed
+            tokens += packed.tokens
+            texts += packed.sequences
         self.timing.wait()
-        return Round(units=tokens, seconds=time.perf_counter() - began, parts=self.timing.take())
+        return Round(units=tokens, seconds=time.perf_counter() - began, parts=self.timing.take(), texts=texts)
 
-    def _step(self) -> int:
+    def _step(self) -> Any:
         with self.timing.part("data"):
             batch = self._next()
             inputs = {name: value.to(self._device) for name, value in batch.to_padded(self._pad).items()}
@@ -263,7 +265,7 @@ class Pretraining:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)
             self._optimizer.step()
             self._optimizer.zero_grad()
-        return int(batch.tokens)
+        return batch
 
     def _next(self) -> Any:
         epoch, index = self._at

@@ -10,7 +10,7 @@ from torch import nn
 
 from bertkit.batches.loader import iterate
 from bertkit.bench.alternate import Round
-from bertkit.bench.over_texts import OURS
+from bertkit.bench.figures import OURS
 from bertkit.jobs.start import Machine
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.budget import Budget, Clock

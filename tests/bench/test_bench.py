@@ -81,7 +81,7 @@ def test_both_sides_see_the_same_tokens(monkeypatch: pytest.MonkeyPatch) -> None
         done = [(ours.run(0.0), theirs.run(0.0)) for _ in range(3)]
     finally:
         ours.close()
-    assert [mine.units for mine, _ in done] == [other.units for _, other in done]
+    assert [(mine.units, mine.texts) for mine, _ in done] == [(other.units, other.texts) for _, other in done]
     assert all({"data", "forward", "backward", "optimizer"} <= set(side.parts) for pair in done for side in pair)
     assert all(sum(side.parts.values()) <= side.seconds for pair in done for side in pair)
 
@@ -121,7 +121,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     told = json.loads(capsys.readouterr().out)
     assert told["metrics"]["tokens_per_second"] > 0
     assert set(told["bench"]["rates"]) == {"bertkit", "transformers"}
-    assert told["bench"]["ratio"]["low"] <= told["bench"]["ratio"]["median"] <= told["bench"]["ratio"]["high"]
+    ratio = told["bench"]["ratio"]["transformers"]
+    assert ratio["low"] <= ratio["median"] <= ratio["high"]
+    assert all(texts["median"] > 0 for texts in told["bench"]["texts_per_second"].values())
     assert 0 < told["bench"]["share_of_ceiling"] < 1.2
     assert told["machine"]["threads"] >= 1
     assert list(tmp_path.iterdir()) == []

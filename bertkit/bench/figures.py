@@ -1,4 +1,4 @@
-"""The figures of the benches over a task's rows, and how they are shown: tokens and texts a second, ratios, parts, memory."""
+"""The figures of every bench, and how they are shown: tokens and texts a second, ratios, parts, memory, share of the ceiling."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def figures_of(rounds: Mapping[str, Sequence[Round]]) -> dict[str, Any]:
     return figures
 
 
+def against_ceiling(figures: Mapping[str, Any], *, flops: float, ceiling: float) -> dict[str, float]:
+    """What bertkit's rate is worth, at ``flops`` of useful work a token, of a machine that does ``ceiling`` FLOP a second."""
+    share = figures["rates"][OURS]["median"] * flops / ceiling
+    return {"flops_per_token": flops, "ceiling_flops": ceiling, "share_of_ceiling": share}
+
+
 def show(console: Console, figures: Mapping[str, Any]) -> None:
     """The figures as people read them."""
     for name, rate in figures["rates"].items():
@@ -38,3 +44,8 @@ def show(console: Console, figures: Mapping[str, Any]) -> None:
             console.result(f"  {readable(memory)} at the peak")
     for name, ratio in figures.get("ratio", {}).items():
         console.result(f"ratio to {name:<13}{ratio['median']:>9.2f}           ({ratio['low']:.2f} to {ratio['high']:.2f})")
+    if share := figures.get("share_of_ceiling"):
+        console.result(
+            f"{share:.0%} of the {figures['ceiling_flops'] / 1e9:,.0f} GFLOP/s of a large matrix product here "
+            f"({figures['flops_per_token'] / 1e6:,.1f} MFLOP a token)"
+        )
