@@ -15,7 +15,7 @@ from job_tests import QUICK, Call, MakeModel, predictions
 from safetensors.numpy import load_file
 from small_runs import at_step
 
-from bertkit.jobs import scoring, training
+from bertkit.jobs import finetuning, scoring, training
 from bertkit.tasks.kinds import Scores
 
 # Nothing said
@@ -176,15 +176,15 @@ def test_changed_data_or_settings_at_a_resume_are_refused_by_name(bertkit: Call,
 def accuracies(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """What each validation is to find, in turn."""
     wanted: list[float] = []
-    plain = scoring.Scorer.scores
+    plain = finetuning.all_scores
 
-    def scores(self: Any, encoded: Any, found: Any) -> Scores:
-        real = plain(self, encoded, found)
+    def scores(*given: Any) -> Scores:
+        real = plain(*given)
         return Scores(
             values=real.values | {"accuracy": wanted.pop(0)}, primary="accuracy", examples=real.examples, interval=real.interval
         )
 
-    monkeypatch.setattr(scoring.Scorer, "scores", scores)
+    monkeypatch.setattr(finetuning, "all_scores", scores)
     yield wanted
     assert not wanted
 

@@ -13,7 +13,7 @@ from job_tests import Call, MakeModel, review
 from safetensors.numpy import load_file
 from small_runs import at_step, same_bits
 
-from bertkit.jobs import scoring
+from bertkit.jobs import finetuning
 from bertkit.jobs.training import Course
 from bertkit.tasks.kinds import Scores
 
@@ -119,11 +119,11 @@ def test_long_texts_in_windows_are_trained_on_and_scored_once_each(bertkit: Call
 def accuracies(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
     """What the validation at each step is to find; elsewhere 0.1."""
     wanted: dict[int, float] = {}
-    plain, at = scoring.Scorer.scores, [0]
+    plain, at = finetuning.all_scores, [0]
     validate = Course._validate
 
-    def scores(self: Any, encoded: Any, found: Any) -> Scores:
-        real = plain(self, encoded, found)
+    def scores(*given: Any) -> Scores:
+        real = plain(*given)
         values = real.values | {"accuracy": wanted.get(at[0], 0.1)}
         return Scores(values=values, primary="accuracy", examples=real.examples, interval=real.interval)
 
@@ -131,7 +131,7 @@ def accuracies(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
         at[0] = self.state.step
         return validate(self)
 
-    monkeypatch.setattr(scoring.Scorer, "scores", scores)
+    monkeypatch.setattr(finetuning, "all_scores", scores)
     monkeypatch.setattr(Course, "_validate", validated)
     return wanted
 
