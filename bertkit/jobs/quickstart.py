@@ -35,7 +35,7 @@ from bertkit.settings.tools import QuickstartSettings
 from bertkit.tasks.models import build_model
 from bertkit.training.device import DeviceSettings
 
-STEPS = 1600
+STEPS = 1500
 EPOCHS = 6.0
 MASKED = (
     "the [MASK] is called with the argument .",
