@@ -72,10 +72,11 @@ def bench_pretrain(settings: BenchPretrainSettings, console: Console) -> Outcome
     Raises:
         BertkitError: What ``bertkit pretrain`` raises of the same text and sizes.
     """
-    return bench_training(settings, console, _work)
+    return bench_training(settings, console, prepare)
 
 
-def _work(settings: BenchPretrainSettings, console: Console, machine: Machine) -> Work:
+def prepare(settings: BenchPretrainSettings, console: Console, machine: Machine) -> Work:
+    """The text read, and the model of the asked size."""
     size = settings.size or ("mini" if machine.on_cpu else "base")
     if settings.corpus:
         wordpiece = load_wordpiece(Path(str(settings.tokenizer.path)), cased=settings.tokenizer.cased)
