@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from safetensors.numpy import load_file
 from small_runs import at_step
 
 from bertkit.jobs import finetuning, scoring, training
+from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Scores
 
 # Nothing said
@@ -167,6 +169,38 @@ def test_changed_data_or_settings_at_a_resume_are_refused_by_name(bertkit: Call,
     assert "kind.max_length" in other.report["error"]["message"]
     assert held == {path: path.read_bytes() for path in held}
     assert bertkit(*command).code == 0
+
+
+@pytest.mark.parametrize("since", ["before rows had texts", "before their absence was left out"])
+def test_an_unfinished_run_of_tags_that_an_earlier_version_began(bertkit: Call, tiny: Path, since: str) -> None:
+    """It goes on where its rows read as they did; else it is said that nobody's data have changed, and what to do."""
+    known = ("id", "words", "tags", "columns", "document")
+    if since != "before rows had texts":
+        known += ("text", "offsets")
+
+    def fingerprint(part: TaskPart) -> str:
+        digest = hashlib.sha256()
+        for row in part.rows:
+            digest.update(repr([getattr(row, name) for name in known]).encode())
+        return digest.hexdigest()[:16]
+
+    for name, numbers in (("train.txt", range(16)), ("valid.txt", range(50, 58))):
+        Path(name).write_text("\n".join(f"in O\ngood{n} B-{'LOC' if n % 2 else 'PER'}\n. O\n" for n in numbers))
+    data = ("--train-file", "train.txt", "--validation-file", "valid.txt")
+    command = ("finetune", "conll2003", "--model", tiny, *data, "--batch-size", "4", "--steps", "4", "--output", "run")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TaskPart, "fingerprint", fingerprint)
+        sending(patched, signal.SIGTERM, step=2)
+        assert bertkit(*command).code == 143
+    again = bertkit(*command)
+    if since == "before rows had texts":
+        assert again.code == 0
+        assert "Going on from run/checkpoints/checkpoint-2" in again.err
+        return
+    fault = again.report["error"]
+    assert (again.code, fault["where"], fault["message"]) == (2, "run", "This run began with another training data.")
+    assert "Where nothing was changed, an earlier version of bertkit read it otherwise" in fault["hint"]
+    assert bertkit(*command, "--overwrite").code == 0  # as the hint says
 
 
 # The best model
