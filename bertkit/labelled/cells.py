@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from bertkit.errors import DataError, nearest
 from bertkit.labelled.columns import Columns
+from bertkit.labelled.files import no_character
 from bertkit.labelled.rows import Place, RowReport, TextRow
 from bertkit.notices import say
 
@@ -75,13 +76,12 @@ def row_of(cells: Mapping[str, Any], columns: Columns, place: Place, number: int
     Raises:
         DataError: A text is no text, or a label cannot be what its column says (exit 3), with the row.
     """
-    identity = cells.get(columns.id) if columns.id else None
     if columns.indicators:
         label: Label = _indicated(cells, columns, place)
     else:
         label = None if columns.label is None else label_of(cells.get(columns.label), columns, place)
     return TextRow(
-        id=str(number) if identity is None else str(identity),
+        id=id_of(cells, columns, place, number),
         text=text_of(cells, columns.text, columns.joined, place),
         pair=None if columns.pair is None else text_of(cells, columns.pair, columns.joined, place),
         label=label,
@@ -111,15 +111,19 @@ def of_characters(text: str, name: str, place: Place) -> str:
     Raises:
         DataError: It holds half a surrogate pair (exit 3).
     """
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"Column {name!r} holds half a surrogate pair (U+{ord(text[error.start]):04X}), which is no character.",
-                where=str(place),
-            ) from error
+    if (fault := no_character(text)) is not None:
+        raise DataError(f"Column {name!r} holds {fault}.", where=str(place))
     return text
+
+
+def id_of(cells: Mapping[str, Any], columns: Columns, place: Place, number: int) -> str:
+    """The row's id: that of its column or, where there is none, its ``number``.
+
+    Raises:
+        DataError: It holds half a surrogate pair (exit 3).
+    """
+    given = cells.get(columns.id) if columns.id else None
+    return str(number) if given is None else of_characters(plain(given), str(columns.id), place)
 
 
 def _kind_of(value: Any) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError, SettingsError, nearest
-from bertkit.labelled.cells import check_columns, decided, label_of, of_characters, plain, text_of
+from bertkit.labelled.cells import check_columns, decided, id_of, label_of, of_characters, plain, text_of
 from bertkit.labelled.columns import Columns, LabelForm
 from bertkit.labelled.rows import ChoiceRow, Place, RowReport
 from bertkit.labelled.tables import Records, open_table
@@ -135,9 +135,8 @@ def _draft(cells: Mapping[str, Any], columns: Columns, place: Place, number: int
         count = "one candidate" if candidates else "no candidate"
         raise DataError(f"The row has {count}, where there is something to choose from two on.", where=str(place))
     label = None if columns.label is None else label_of(cells.get(columns.label), columns, place)
-    identity = cells.get(columns.id) if columns.id else None
     row = ChoiceRow(
-        id=str(number) if identity is None else str(identity),
+        id=id_of(cells, columns, place, number),
         context=text_of(cells, columns.text, columns.joined, place),
         question="" if columns.pair is None else text_of(cells, columns.pair, columns.joined, place),
         candidates=tuple(candidates),

@@ -164,8 +164,13 @@ def row_lines(rows: Iterable[TaggedRow], tags: Iterable[Sequence[str]]) -> Itera
             yield ""
         golds = row.tags or (None,) * len(row.words)
         for word, gold, tag in zip(row.words, golds, predicted, strict=True):
-            yield f"{word} {tag}" if gold is None else f"{word} {gold} {tag}"
+            yield f"{as_cell(word)} {tag}" if gold is None else f"{as_cell(word)} {gold} {tag}"
         yield ""
+
+
+def as_cell(word: str) -> str:
+    """A word of records as one cell of columns, which has no space or line end within and is not empty: ``_`` stands there."""
+    return re.sub(r"[ \t\r\n]+", "_", word) or "_"
 
 
 def _lines(path: Path) -> Iterator[_Line]:

@@ -86,6 +86,16 @@ def writing(path: Path) -> Iterator[TextIO]:
     unfinished.replace(path)
 
 
+def no_character(text: str) -> str | None:
+    """What in a text of JSON's is no character and cannot be written, in words: half a surrogate pair; None where nothing is."""
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            return f"half a surrogate pair (U+{ord(text[error.start]):04X}), which is no character"
+    return None
+
+
 def lines_of(text: str) -> list[str]:
     r"""Lines, cut at ``\n`` alone (a ``\r`` before it goes): U+2028 and the like are characters of a text."""
     lines = text.split("\n")

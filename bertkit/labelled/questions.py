@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError
-from bertkit.labelled.cells import check_columns, plain, text_of
+from bertkit.labelled.cells import check_columns, id_of, of_characters, plain, text_of
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.files import read_lines
 from bertkit.labelled.rows import Answer, Place, QuestionRow, RowReport
@@ -100,9 +100,8 @@ def _rows(records: Records, columns: Columns) -> Iterator[QuestionRow]:
 
 
 def _row(cells: Mapping[str, Any], columns: Columns, place: Place, number: int) -> QuestionRow:
-    identity = cells.get(columns.id) if columns.id else None
+    named = id_of(cells, columns, place, number)
     question, context = (text_of(cells, str(name), columns.joined, place) for name in (columns.text, columns.pair))
-    named = str(number) if identity is None else plain(identity)
     if cells.get(str(columns.label)) is None and cells.get("answers") is not None:
         official = {"id": named, "question": question, "context": context, "answers": _official(cells["answers"], place)}
         return squad_record(official, str(place), place)
@@ -123,7 +122,8 @@ def _answers(cells: Mapping[str, Any], columns: Columns, context: str, place: Pl
     value = cells.get(str(columns.label))
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    texts = [plain(text) for text in (value if isinstance(value, list | tuple) else [value])]
+    given = value if isinstance(value, list | tuple) else [value]
+    texts = [of_characters(plain(text), str(columns.label), place) for text in given]
     if not any(texts):
         return ()
     starts = cells.get(columns.start) if columns.start else None

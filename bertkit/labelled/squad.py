@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError
-from bertkit.labelled.files import read_utf8, writing
+from bertkit.labelled.files import no_character, read_utf8, writing
 from bertkit.labelled.rows import Answer, Place, QuestionRow, RowReport
 
 
@@ -106,6 +106,9 @@ def read_predictions(path: Path) -> dict[str, str]:
     loaded = load_json(path)
     if not isinstance(loaded, dict) or not all(isinstance(text, str) for text in loaded.values()):
         raise DataError('The file holds no predictions: {"id": "text", …} is needed.', where=str(path))
+    for key, text in loaded.items():
+        if (fault := no_character(text)) is not None:
+            raise DataError(f"The prediction of {key!r} holds {fault}.", where=str(path))
     return loaded
 
 
@@ -194,7 +197,7 @@ def _question(qa: Mapping[str, Any], context: str, title: str, file: str, at: st
     if not isinstance(identity, str | int) or isinstance(identity, bool):
         raise _fault("id is missing or no text", file, at)
     return QuestionRow(
-        id=str(identity),
+        id=_written(str(identity), "id", file, at),
         question=_get(qa, "question", str, file, at),
         context=context,
         # Answers of a question that is declared impossible are nobody's gold (2.0 keeps such in plausible_answers).
@@ -235,4 +238,10 @@ def _get(holder: Mapping[str, Any], key: str, kind: type, file: str, at: str) ->
     value = holder.get(key)
     if not isinstance(value, kind) and not (kind is list and isinstance(value, Sequence) and not isinstance(value, str)):
         raise _fault(f"{key} is {'missing' if key not in holder else f'no {kind.__name__}'}", file, at)
-    return value
+    return _written(value, key, file, at) if isinstance(value, str) else value
+
+
+def _written(text: str, key: str, file: str, at: str) -> str:
+    if (fault := no_character(text)) is not None:
+        raise _fault(f"{key} holds {fault}", file, at)
+    return text

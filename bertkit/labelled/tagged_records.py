@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bertkit.errors import DataError
-from bertkit.labelled.cells import check_columns, plain
+from bertkit.labelled.cells import check_columns, id_of, of_characters, plain
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.rows import Place, RowReport, TaggedRow
 from bertkit.labelled.tags import Entity, iob2
@@ -52,9 +52,8 @@ def each_record(
             report.columns = tuple(record)
             columns = Columns(text=_there(columns.text, record), label=_there(columns.label or "tags", record), id=columns.id)
             check_columns(tuple(record), Columns(text=columns.text, label=None), source)
-        given = record.get(columns.id) if columns.id else None
         report.rows += 1
-        yield _row(record, columns, place, str(number if given is None else given), split)
+        yield _row(record, columns, place, id_of(record, columns, place, number), split)
 
 
 def text_row(text: str, *, identity: str, place: Place, split: Callable[[str], Offsets]) -> TaggedRow:
@@ -120,9 +119,11 @@ def _there(name: str, record: Mapping[str, Any]) -> str:
 def _row(record: Mapping[str, Any], columns: Columns, place: Place, identity: str, split: Callable[[str], Offsets]) -> TaggedRow:
     found, gold = record.get(columns.text), record.get(str(columns.label))
     if isinstance(found, str):
-        row = text_row(found, identity=identity, place=place, split=characters if isinstance(gold, Mapping) else split)
+        text = of_characters(found, columns.text, place)
+        row = text_row(text, identity=identity, place=place, split=characters if isinstance(gold, Mapping) else split)
     elif isinstance(found, Sequence) and all(isinstance(word, str) for word in found):
-        row = TaggedRow(id=identity, words=tuple(found), columns=((),) * len(found), place=place)
+        words = tuple(of_characters(word, columns.text, place) for word in found)
+        row = TaggedRow(id=identity, words=words, columns=((),) * len(words), place=place)
     else:
         raise DataError(f"The column {columns.text!r} holds no list of words and no text.", where=str(place))
     if gold is None:
@@ -138,4 +139,4 @@ def _tags(gold: Any, columns: Columns, row: TaggedRow) -> tuple[str, ...]:
             f"The column {columns.label!r} does not hold one tag name for each of the {len(row.words)} words.",
             where=str(row.place),
         )
-    return tuple(plain(tag) for tag in listed)
+    return tuple(of_characters(plain(tag), str(columns.label), row.place) for tag in listed)

@@ -74,7 +74,10 @@ def _prediction(line: str, where: str) -> Prediction:
         raise DataError(
             "The line is no prediction of bertkit's: id is a text, prediction a text, a number or a list of texts.", where=where
         )
-    return Prediction(id=known["id"], value=known["prediction"], score=known["score"], gold=known["gold"], more=record)
+    for text in (known["id"], *(value if listed else [value])):
+        if isinstance(text, str) and (fault := files.no_character(text)) is not None:
+            raise DataError(f"The prediction holds {fault}.", where=where)
+    return Prediction(id=known["id"], value=value, score=known["score"], gold=known["gold"], more=record)
 
 
 def is_predictions(path: Path) -> bool:
@@ -104,6 +107,8 @@ def check_form(predictions: Sequence[Prediction], golds: Sequence[Any], labels: 
         return
     strange: dict[str, None] = {}
     for one, gold in zip(predictions, golds, strict=True):
+        if gold is None:  # nobody scores it
+            continue
         many = isinstance(one.value, (list, tuple))
         alike = many == isinstance(gold, (list, tuple)) and isinstance(one.value, str) == isinstance(gold, str)
         if one.value is None or not alike or (many and not labels.problem and len(one.value) != len(gold)):

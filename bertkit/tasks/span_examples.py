@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from bertkit.batches.windows import Window, check_windows, trusted_windows, windows
+from bertkit.errors import UsageError
 from bertkit.labelled.rows import QuestionRow, RowReport
 from bertkit.labelled.squad import answer_fault, shown
 from bertkit.metrics.squad import QuestionScores, question_scores
@@ -115,7 +116,14 @@ def encode_questions(
         say("one-segment", "The model has one segment (type_vocab_size 1): question and context are of segment 0.")
     tokens = _tokenize(rows, wordpiece, settings)
     rooms = [settings.max_length - SPECIALS - len(each.question) for each in tokens]
-    if settings.stride < 0 or min(rooms, default=1) < 1:
+    if min(rooms, default=1) < 1:
+        raise UsageError(
+            f"A question of {settings.max_length - SPECIALS - min(rooms)} tokens leaves its context no room in --max-length "
+            f"{settings.max_length}.",
+            where=str(rows[rooms.index(min(rooms))].place) or "--max-length",
+            hint="Use a larger --max-length, or let questions keep less: --set kind.max_question_length=….",
+        )
+    if settings.stride < 0:
         check_windows(min(rooms, default=1), settings.stride, max_length=settings.max_length)
     long = [room for room, each in zip(rooms, tokens, strict=True) if len(each.context) > room]
     if long:

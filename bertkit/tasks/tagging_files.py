@@ -14,7 +14,7 @@ from typing import Any
 from bertkit.corpus.basic_words import basic_words
 from bertkit.errors import DataError, UsageError
 from bertkit.labelled.columns import Columns
-from bertkit.labelled.conll import each_sentence, is_running_text, row_lines, tagged_lines
+from bertkit.labelled.conll import as_cell, each_sentence, is_running_text, row_lines, tagged_lines
 from bertkit.labelled.files import read_lines, writing
 from bertkit.labelled.rows import Place, RowReport, TaggedRow
 from bertkit.labelled.tables import open_table
@@ -151,20 +151,22 @@ def read_given(path: Path, rows: Sequence[TaggedRow], task: Task) -> list[Predic
     if path.suffix == ".json":
         return _read_cluener(path, rows)
     found = list(_columns(path, task, tag=None))
-    if len(found) < len(rows):
-        raise DataError(f"The file has {len(found)} sentences, but {len(rows)} are to be scored.", where=str(path))
-    if len(found) > len(rows):
-        say("more-predictions", f"{path}: of its {len(found)} sentences only the first {len(rows)} are scored.")
+    asked = [row for row in rows if row.words]  # a record without words leaves no line in columns
+    if len(found) < len(asked):
+        raise DataError(f"The file has {len(found)} sentences, but {len(asked)} are to be scored.", where=str(path))
+    if len(found) > len(asked):
+        say("more-predictions", f"{path}: of its {len(found)} sentences only the first {len(asked)} are scored.")
     bare = all(said.tags is None for said in found)
-    given = [said.words if bare else said.tags or () for said in found[: len(rows)]]
-    for said, row in zip(found, rows, strict=False):
+    given = [said.words if bare else said.tags or () for said in found[: len(asked)]]
+    for said, row in zip(found, asked, strict=False):
         if len(said.words) != len(row.words):
             counts = f"{len(said.words)} words, but {row.place or f'sentence {row.id}'} has {len(row.words)}"
             raise DataError(f"The sentence has {counts}.", where=str(said.place))
-        if not bare and said.words != row.words:
+        if not bare and said.words != tuple(map(as_cell, row.words)):
             raise DataError(f"The sentence has other words than {row.place or row.id}.", where=str(said.place))
     # Of a file in IOB1 or IOBES the predictions are taken to be so, too, unless they are plainly IOB2.
     own = scheme_of(rows) in CONVERTED and recognise(given)[0] != "IOB2"
+    tagged = iter(given)
     return [
         Prediction(
             id=row.id,
@@ -172,7 +174,8 @@ def read_given(path: Path, rows: Sequence[TaggedRow], task: Task) -> list[Predic
             gold=gold,
             more={"words": list(row.words)} | ({"as_given": list(tags)} if own else {}),
         )
-        for tags, row, gold in zip(given, rows, gold_tags(rows), strict=True)
+        for row, gold in zip(rows, gold_tags(rows), strict=True)
+        for tags in [next(tagged) if row.words else ()]
     ]
 
 

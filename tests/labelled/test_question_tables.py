@@ -54,6 +54,13 @@ def test_json_lines_with_ids_lists_and_rows_without_gold(tmp_path: Path) -> None
     assert list(stream_questions(path, QUESTIONS, RowReport())) == [one, two, three, four]
 
 
+@pytest.mark.parametrize("column", ["id", "question", "context", "answer"])
+def test_half_a_surrogate_pair_is_named(tmp_path: Path, column: str) -> None:
+    path = lines(tmp_path / "q.jsonl", {"id": "1", "question": "?", "context": "a", "answer": "a", column: "a\ud83d"})
+    with pytest.raises(DataError, match=rf"Column '{column}' holds half a surrogate pair.*line 1"):
+        list(stream_questions(path, QUESTIONS, RowReport()))
+
+
 def test_a_json_file_is_squads_or_lines(tmp_path: Path) -> None:
     row = {"question": "?", "context": "a b", "answer": "b"}
     assert read(lines(tmp_path / "one.json", row))[0].answers == (Answer("b", 2),)

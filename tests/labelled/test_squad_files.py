@@ -113,6 +113,9 @@ def test_broken_json_is_located(tmp_path: Path) -> None:
         ([asked(is_impossible="no")], CONTEXT, "neither true nor false"),
         ([asked()], None, r"context is no str.*paragraphs\[0\]"),
         ([asked("7"), asked("7")], CONTEXT, "'7' comes twice"),
+        ([asked("\ud83d")], CONTEXT, r"id holds half a surrogate pair \(U\+D83D\).*qas\[0\]"),
+        ([asked()], "a \ud83d", r"context holds half a surrogate pair.*paragraphs\[0\]"),
+        ([asked(answers=[{"text": "\ud83d", "answer_start": 0}])], CONTEXT, r"text holds half a surrogate pair.*answers\[0\]"),
         (["x"], CONTEXT, "an object is needed"),
         ([], CONTEXT, "no question"),
     ],
@@ -158,6 +161,9 @@ def test_official_files_go_out_and_come_in(tmp_path: Path) -> None:
     for bad in ({"1": 3}, {"1": None}):
         with pytest.raises(DataError, match="no predictions"):
             read_predictions(write_json(tmp_path / "bad.json", bad))
+    (tmp_path / "half.json").write_text('{"1": "a \\ud83d"}')
+    with pytest.raises(DataError, match="The prediction of '1' holds half a surrogate pair"):
+        read_predictions(tmp_path / "half.json")
     with pytest.raises(DataError, match="no null odds"):
         read_null_odds(write_json(tmp_path / "bad.json", {"1": True}))
     with pytest.raises(ValueError):

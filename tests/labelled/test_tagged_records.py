@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,28 @@ def test_lists_of_words_and_tags() -> None:
 def test_columns_by_their_usual_names() -> None:
     assert read({"id": "7", "tokens": ["a"], "ner_tags": ["B-X"]})[0].tags == ("B-X",)
     assert read({"words": ["a"], "labels": [3]})[0].tags == ("3",)
+
+
+HALF = "a\ud83d"
+
+
+@pytest.mark.parametrize(
+    ("record", "column"),
+    [
+        ({"tokens": [HALF], "tags": ["O"]}, "tokens"),
+        ({"tokens": ["a"], "tags": [f"B-{HALF}"]}, "tags"),
+        ({"text": HALF}, "text"),
+        ({"id": HALF, "tokens": ["a"]}, "id"),
+    ],
+)
+def test_half_a_surrogate_pair_is_named(record: dict[str, Any], column: str) -> None:
+    with pytest.raises(DataError, match=rf"Column '{column}' holds half a surrogate pair.*record 1"):
+        read(record, columns=replace(COLUMNS, id="id"))
+
+
+def test_words_of_records_are_one_cell_of_columns_each() -> None:
+    row = read({"tokens": ["New\tYork", "", "\n", "a\u00a0b"], "tags": ["B-X", "O", "O", "O"]})[0]
+    assert list(row_lines([row], [["O"] * 4])) == ["New_York B-X O", "_ O O", "_ O O", "a\u00a0b O O", ""]
 
 
 def test_what_does_not_fit_is_named() -> None:

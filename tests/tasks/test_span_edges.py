@@ -63,7 +63,7 @@ def test_windows_of_one_token() -> None:
 
 
 def test_a_question_longer_than_the_window_is_one_error() -> None:
-    with pytest.raises(UsageError, match="no room") as caught:
+    with pytest.raises(UsageError, match="question of 40 tokens leaves its context no room in --max-length 32") as caught:
         KIND.encode([asked("x", "x", question="a " * 40)], WORDPIECE, LABELS, SpanSettings(max_length=32, stride=4))
     assert caught.value.exit_code == 2
     shorter = SpanSettings(max_length=32, stride=4, max_question_length=20)  # what then helps

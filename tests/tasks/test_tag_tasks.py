@@ -106,6 +106,16 @@ def test_cluener_reads_and_writes_clues_own_files(tmp_path: Path) -> None:
     assert KIND.score(found, rows, task, LABELS).values["f1"] == 1.0
 
 
+def test_words_of_records_are_read_back_from_columns(tmp_path: Path) -> None:
+    records = [(["a", "", "New York", "b\nc"], ["O", "B-X", "B-Y", "I-Y"]), ([], []), (["d"], ["O"])]
+    path = tmp_path / "test.jsonl"
+    path.write_text("".join(json.dumps({"tokens": words, "tags": tags}) + "\n" for words, tags in records))
+    rows, _ = KIND.read(path, TOKENS)
+    told = said(rows, "O B-X B-Y O", "", "B-X")
+    (written,) = KIND.write_official(tmp_path, told, rows, TOKENS, "test")
+    assert [one.value for one in KIND.read_official(written, rows, TOKENS, LABELS)] == [one.value for one in told]
+
+
 def test_position_digits_behind_characters_go(tmp_path: Path) -> None:
     path = tmp_path / "weiboNER_2nd_conll.dev"
     path.write_text("口0\tO\n10\tO\np12\tB-PER.NOM\n\n酸1\tO\n", encoding="utf-8")
