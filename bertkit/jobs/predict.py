@@ -26,10 +26,12 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.jobs.start import Machine
 from bertkit.labelled.rows import RowReport
+from bertkit.notices import hushed
 from bertkit.settings.commands import PredictSettings
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Coverage, Kind, Prediction
 from bertkit.tasks.predictions import each_prediction, is_predictions, prediction_records, writing
+from bertkit.tasks.registry import kind_of
 from bertkit.tasks.streamed import StreamedRows, TakesLines, windows
 from bertkit.tasks.task import Task
 
@@ -155,7 +157,8 @@ def _predictions(
 
     with nullcontext(_silent) if on_screen else console.progress(f"Scoring {part.name}") as update:
         for rows in read:
-            encoded = scorer.kind.encode(rows, wordpiece, scorer.labels, scorer.settings, segments=segments)
+            with hushed("unknown-types"):  # nobody scores here, and each window would say its own counts
+                encoded = scorer.kind.encode(rows, wordpiece, scorer.labels, scorer.settings, segments=segments)
             window = EncodedPart(part=replace(part, rows=rows), encoded=encoded)
             with console.stop.deferred():
                 found = scorer.predictions(window, stop=lambda: console.stop.number, progress=told)
@@ -188,7 +191,7 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
     if (below := next(place for place in output.absolute().parents if place.exists())).is_file():
         raise FolderError("The predictions would lie below a file.", where=str(below), hint="Choose another --output.")
     places = {name: output if len(names) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}") for name in names}
-    written = {output.with_name(name) for name in task.official.values()}
+    written = {output.with_name(name) for name in (*task.official.values(), *kind_of(task).beside)}
     read = settings.data.test_file
     if output in written or (read is not None and Path(read).resolve() in {p.resolve() for p in (*written, *places.values())}):
         raise UsageError(

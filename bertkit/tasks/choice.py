@@ -39,6 +39,7 @@ class Choice:
     name: ClassVar[str] = "choice"
     head: ClassVar[str] = "choice"
     settings: ClassVar[type[KindSettings]] = ChoiceSettings
+    beside: ClassVar[tuple[str, ...]] = ()
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[ChoiceRow], RowReport]:
         """Rows of a table; see :func:`bertkit.labelled.choices.read_choices`."""

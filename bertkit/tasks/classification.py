@@ -75,6 +75,7 @@ class Classification:
     name: ClassVar[str] = "classification"
     head: ClassVar[str] = "classification"
     settings: ClassVar[type[KindSettings]] = ClassificationSettings
+    beside: ClassVar[tuple[str, ...]] = ()
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[TextRow], RowReport]:
         """Rows of a GLUE file, or of a table by the ending of its name.

@@ -259,11 +259,19 @@ class LabelledBatch(Protocol):
 
 
 class Kind(Protocol):
-    """One kind of task. Implementations are stateless; their files are ``classification.py``, ``tagging.py``, ``span.py`` …"""
+    """One kind of task. Implementations are stateless; their files are ``classification.py``, ``tagging.py``, ``span.py`` …
+
+    Attributes:
+        name: As declarations call it.
+        head: Its head's name in ``tasks.models``.
+        settings: Its settings.
+        beside: Official files that it writes beside the one that the task names.
+    """
 
     name: ClassVar[str]
     head: ClassVar[str]
     settings: ClassVar[type[KindSettings]]
+    beside: ClassVar[tuple[str, ...]]
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[Any], RowReport]:
         """Rows of one file in the task's own format."""

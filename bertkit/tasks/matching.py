@@ -38,6 +38,8 @@ def match_labels(names: Sequence[str], model: Sequence[str], *, for_training: bo
     """
     folded = {name.casefold(): name for name in names}
     if len(model) == len(names):
+        if set(model) == set(names):
+            return tuple(model), False
         if {name.casefold() for name in model} == set(folded):
             return tuple(folded[name.casefold()] for name in model), False
         if is_generic(model):

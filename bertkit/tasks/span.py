@@ -74,6 +74,7 @@ class Span:
     name: ClassVar[str] = "span"
     head: ClassVar[str] = "span"
     settings: ClassVar[type[KindSettings]] = SpanSettings
+    beside: ClassVar[tuple[str, ...]] = ("nbest_predictions.json", "null_odds.json")
     scorer: ClassVar[QuestionScores] = staticmethod(question_scores)
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[QuestionRow], RowReport]:
@@ -200,7 +201,7 @@ class Span:
         self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[QuestionRow], task: Task, part: str
     ) -> list[Path]:
         """The official files: predictions, ``nbest_predictions.json``, and ``null_odds.json`` where "no answer" is an answer."""
-        names = (task.official.get(part, "predictions.json"), "nbest_predictions.json", "null_odds.json")
+        names = (task.official.get(part, "predictions.json"), *self.beside)
         found: dict[str, Callable[[str, Any], None]] = {}
         with ExitStack() as open_files:
             for number, said in enumerate(predictions):

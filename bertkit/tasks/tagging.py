@@ -18,7 +18,7 @@ from torch import Tensor
 
 from bertkit.errors import DataError
 from bertkit.labelled.rows import Place, RowReport, TaggedRow
-from bertkit.labelled.tags import recognise
+from bertkit.labelled.tags import CONVERTED, recognise, to_iob2
 from bertkit.metrics.bootstrap import Resampled
 from bertkit.metrics.classification import accuracy, f1_macro
 from bertkit.metrics.entities import entity_scores, resampled_entities
@@ -82,6 +82,7 @@ class Tagging:
     name: ClassVar[str] = "tagging"
     head: ClassVar[str] = "tagging"
     settings: ClassVar[type[KindSettings]] = TaggingSettings
+    beside: ClassVar[tuple[str, ...]] = ()
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
         """Sentences of one file of CoNLL columns or of records; see :func:`bertkit.tasks.tagging_files.read_tagged`."""
@@ -167,10 +168,12 @@ class Tagging:
             sure[example.row] = least if known is None else min(known, least)
             for word, label in zip(example.words.tolist(), best.tolist(), strict=True):
                 tags[example.row][word] = labels.names[label]
+        scheme = recognise([labels.names])[0]
+        if scheme in CONVERTED - {"IOB1"}:  # a head of someone's; IOB1 and IOB2 have the same names
+            tags = [to_iob2(said) for said in tags]
         golds = gold_tags(rows)
-        named = recognise([labels.names])[0] != "plain"
         return [
-            Prediction(id=row.id, value=said, score=score, gold=gold, more=_facts(row, said, named=named))
+            Prediction(id=row.id, value=said, score=score, gold=gold, more=_facts(row, said, named=scheme != "plain"))
             for row, said, score, gold in zip(rows, tags, sure, golds, strict=True)
         ]
 

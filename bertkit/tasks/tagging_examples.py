@@ -8,6 +8,7 @@ Shapes: n tokens of an example, w words tagged in it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,14 +21,16 @@ from bertkit.batches.windows import check_windows, trusted_windows, windows
 from bertkit.errors import DataError
 from bertkit.labelled.rows import TaggedRow
 from bertkit.labelled.tags import entities
+from bertkit.notices import say
 from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings, Labels
-from bertkit.tasks.tagging_labels import gold_tags, scheme_of
+from bertkit.tasks.tagging_labels import gold_tags, scheme_of, types_of, unknown_tag
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
 
 SPECIALS = 2
 """``[CLS]`` and ``[SEP]``."""
+_LISTED = 12
 
 
 class TaggingSettings(KindSettings):
@@ -74,35 +77,39 @@ def encode_sentences(
 ) -> Encoded:
     """Every row's windows, in row order; training leaves out windows that have no word of their own.
 
+    Entities of a type that the head does not have are told: no output can give them, so they are missed.
+
     Raises:
         UsageError: The stride leaves tokens in no window, or there is no room (exit 2).
-        DataError: In training, a tag that the head does not have, or a row without tags (exit 3).
+        DataError: A tag that the head does not have, in training or where tags name no entities; in training also a row
+            without tags (exit 3).
     """
     if settings.stride is not None or settings.room < 1:
         check_windows(settings.room, settings.overlap, max_length=settings.max_length)
+    plain = scheme_of(rows) == "plain"
     golds = gold_tags(rows)
     numbers = {name.casefold(): number for number, name in enumerate(labels.names)}
     numbers |= {name: number for number, name in enumerate(labels.names)}  # its own spelling comes before another's case
     pieces = iter(wordpiece.encode_words([word for row in rows for word in row.words]))
-    coverage, examples, lost = Coverage(rows=len(rows)), [], _Lost(wordpiece.unk_id)
+    coverage, examples, lost = Coverage(rows=len(rows)), [], _Lost(wordpiece.unk_id, labels.names)
     for index, (row, gold) in enumerate(zip(rows, golds, strict=True)):
         own = [next(pieces) for _ in row.words]
-        targets = _numbers(row, gold, numbers) if for_training else None
-        made = _windows(index, own, targets, wordpiece, settings)
+        targets = _numbers(row, gold, numbers, labels) if for_training or (plain and gold is not None) else None
+        made = _windows(index, own, targets if for_training else None, wordpiece, settings)
         examples += [example for example in made if len(example.words)] if for_training else made
         lost.add(own, gold)
     coverage.examples = len(examples)
-    lost.tell(coverage, plain=scheme_of(rows) == "plain")
+    lost.tell(coverage, rows, plain=plain)
     return Encoded(examples, coverage)
 
 
-def _numbers(row: TaggedRow, gold: Sequence[str] | None, numbers: dict[str, int]) -> npt.NDArray[np.int32]:
+def _numbers(row: TaggedRow, gold: Sequence[str] | None, numbers: dict[str, int], labels: Labels) -> npt.NDArray[np.int32]:
     if gold is None:
         raise DataError("The sentence has no tags to train on.", where=str(row.place))
     found = [numbers.get(tag, numbers.get(tag.casefold(), -1)) for tag in gold]
     if -1 in found:
         place = found.index(-1)
-        raise DataError(f"The tag {gold[place]!r} of the word {row.words[place]!r} is none of the labels.", where=str(row.place))
+        raise unknown_tag(gold[place], row.words[place], row.place, labels.names)
     return np.array(found, dtype=np.int32)
 
 
@@ -134,12 +141,14 @@ def _windows(
 
 
 class _Lost:
-    """Counts the words that the tokenizer deletes and the gold entities on them, which no output can give."""
+    """Counts what no output can give: gold on words that the tokenizer deletes, and entities of types that no label has."""
 
-    def __init__(self, unknown: int) -> None:
+    def __init__(self, unknown: int, names: Sequence[str]) -> None:
         self._unknown = unknown
+        self._types = types_of(names)
         self.words = self.deleted = self.unknown = self.golds = 0
         self.entities = self.missed = self.tags = 0
+        self.strange: Counter[str] = Counter()
 
     def add(self, pieces: Sequence[Any], gold: Sequence[str] | None) -> None:
         deleted = {place for place, each in enumerate(pieces) if not len(each)}
@@ -151,11 +160,13 @@ class _Lost:
         found = entities(gold)
         self.golds += len(gold)
         self.entities += len(found)
-        if deleted:
-            self.tags += sum(gold[place] != "O" for place in deleted)
-            self.missed += sum(not deleted.isdisjoint(range(entity.start, entity.end)) for entity in found)
+        self.tags += sum(gold[place] != "O" for place in deleted)
+        self.strange.update(entity.type for entity in found if entity.type not in self._types)
+        self.missed += sum(
+            entity.type not in self._types or not deleted.isdisjoint(range(entity.start, entity.end)) for entity in found
+        )
 
-    def tell(self, coverage: Coverage, *, plain: bool) -> None:
+    def tell(self, coverage: Coverage, rows: Sequence[TaggedRow], *, plain: bool) -> None:
         coverage.words, coverage.deleted_words, coverage.unknown_words = self.words, self.deleted, self.unknown
         coverage.unreachable = self.tags if plain else self.missed
         if plain and self.tags:
@@ -164,3 +175,11 @@ class _Lost:
             # Leaving the lost entities out altogether costs no precision: F1 is 2c / (gold + found) with c = found.
             right = self.entities - self.missed
             coverage.ceilings = {"f1": 2 * right / (self.entities + right), "recall": right / self.entities}
+        if self.strange and not plain:
+            said = [f"{name or 'nameless'} ({count:,})" for name, count in self.strange.most_common(_LISTED)]
+            more = f" and {len(self.strange) - _LISTED} more types" if len(self.strange) > _LISTED else ""
+            say(
+                "unknown-types",
+                f"{rows[0].place.file or 'The data'}: entities of types that the model has no label for, as its training had "
+                f"none, count as missed: {', '.join(said)}{more}.",
+            )

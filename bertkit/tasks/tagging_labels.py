@@ -39,8 +39,11 @@ def judged(task: Task, rows: Sequence[TaggedRow]) -> Task:
 def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool) -> Labels:
     """``O`` and two IOB2 tags for each type in the rows (plain tags: as they stand), or the model's own where they serve.
 
+    A model's names are spelled as the rows spell them: scorers tell ``B-PER`` from ``b-per``.
+
     Raises:
-        DataError: A gold tag that neither the task nor the model has (exit 3), with its row.
+        DataError: Not for training, and the model has none of the entity types in the rows, or not all of tags that name no
+            entities (exit 3), with the row of the first; in training there is no tag at all.
         ModelError: Not for training, and the model's labels have no names (exit 3).
     """
     scheme, found = _distinct(rows)
@@ -52,7 +55,6 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
         names, new_head = tuple(wanted), True
         if model_labels:
             names, new_head = match_labels(wanted, model_labels, for_training=True, task=task.name)
-        _check(found, names, plain=plain)
         return Labels(names=names, problem="", new_head=new_head)
     if model_labels is None:  # predictions that were given are scored without a model
         return Labels(names=tuple(wanted), problem="")
@@ -65,7 +67,10 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
     names = tuple(model_labels)
     if task.labels:
         names, _ = match_labels(task.labels, model_labels, for_training=False, task=task.name)
-    _check(found, names, plain=plain)
+    if not plain or recognise([names])[0] == "plain":  # tags that name no entities are not spelled like those of a model that do
+        spelled = {name.casefold(): name for name in wanted if name not in names}
+        names = tuple(spelled.get(name.casefold(), name) for name in names)
+    _refuse_others(found, names, plain=plain)
     return Labels(names=names, problem="")
 
 
@@ -92,24 +97,28 @@ def _distinct(rows: Iterable[TaggedRow]) -> tuple[Scheme, _Found]:
 def _names(found: Iterable[str], *, plain: bool) -> tuple[str, ...]:
     if plain:
         return tuple(sorted(found))
-    types = sorted({kind for prefix, kind in map(split_tag, found) if prefix != "O"})
-    return ("O", *(name for kind in types for name in iob2_names(kind)))
+    return ("O", *(name for kind in sorted(types_of(found)) for name in iob2_names(kind)))
 
 
-def _check(found: _Found, names: Sequence[str], *, plain: bool) -> None:
-    known = {name.casefold() for name in names}
-    # An entity type is known by either of its tags: a head may lack I-LOC because its training had no long LOC.
-    kinds = {split_tag(name)[1] for name in known} - {""}
-    for tag, (word, place) in found.items():
-        folded = tag.casefold()
-        kind = split_tag(folded)[1]
-        spelled = {folded} if plain else {folded, *(name.casefold() for name in iob2_names(kind))}
-        if folded != "o" and not spelled & known and kind not in kinds:
-            raise DataError(
-                f"The tag {tag!r} of the word {word!r} is none of the labels {_listed(names)}.",
-                where=str(place),
-                hint="Train on data that have it, or mend the tag.",
-            )
+def types_of(tags: Iterable[str]) -> set[str]:
+    """The entity types that tags of any scheme name. A head has a type that it has either tag of: others may lack ``I-LOC``."""
+    return {kind for prefix, kind in map(split_tag, tags) if prefix != "O"}
+
+
+def unknown_tag(tag: str, word: str, place: Place, names: Sequence[str]) -> DataError:
+    """The error of a tag that is none of the labels."""
+    return DataError(
+        f"The tag {tag!r} of the word {word!r} is none of the labels {_listed(names)}.",
+        where=str(place),
+        hint="Train on data that have it, or mend the tag.",
+    )
+
+
+def _refuse_others(found: _Found, names: Sequence[str], *, plain: bool) -> None:
+    """A class that the model does not have is an error; entities of some of the types are merely missed, but not all of them."""
+    others = [tag for tag in found if (tag not in names if plain else types_of([tag]) - types_of(names))]
+    if others and (plain or not types_of(found) & types_of(names)):
+        raise unknown_tag(others[0], *found[others[0]], names)
 
 
 def _listed(names: Sequence[str], show: int = 12) -> str:

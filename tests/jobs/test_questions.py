@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from job_tests import Call, predictions
+from job_tests import Call, MakeModel, predictions
 
 BRIEF = ("--lr", "0.01", "--batch-size", "8", "--max-length", "20", "--stride", "4", "--precision", "fp32")
 
@@ -96,6 +96,17 @@ def test_own_questions_from_training_to_answers_in_order(bertkit: Call, tiny: Pa
     for record in predictions(Path("nulls/said.jsonl")):
         assert record["prediction"] == ("" if record["null_odds"] > threshold else record["best_text"])
     assert Path("nulls/null_odds.json").exists()
+
+
+@pytest.mark.parametrize("name", ["predictions.json", "nbest_predictions.json", "null_odds.json"])
+def test_no_official_file_takes_the_place_of_the_output(bertkit: Call, make_model: MakeModel, tmp_path: Path, name: str) -> None:
+    write_lines(tmp_path / "asked.jsonl", range(2))
+    size = ("--max-length", "20", "--stride", "4")
+    flags = ("predict", "span", "--model", make_model("span"), "--test-file", "asked.jsonl", *size)
+    refused = bertkit(*flags, "--output", f"out/{name}")
+    assert (refused.code, name in refused.report["error"]["message"], Path("out").exists()) == (2, True, False)
+    assert bertkit(*flags, "--output", "out/said.json").metrics == {"examples": 2}
+    assert len(predictions(Path("out/said.json"))) == 2
 
 
 @pytest.mark.slow

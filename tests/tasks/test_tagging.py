@@ -254,18 +254,88 @@ def test_a_models_labels_are_matched_by_name() -> None:
     assert [notice.kind for notice in heard] == ["new-head"]
 
 
-def test_evaluation_takes_the_models_own_labels_and_refuses_unknown_types() -> None:
+def test_evaluation_takes_the_models_own_labels_and_refuses_those_of_another_task() -> None:
     rows = [row("a na", "B-X O")]
     labels = KIND.labels(rows, TASK, ["O", "B-Y", "I-Y", "B-X", "I-X"], for_training=False)
     assert labels.names == ("O", "B-Y", "I-Y", "B-X", "I-X")
     assert KIND.labels(rows, TASK, ["O", "I-X"], for_training=False).names == ("O", "I-X")  # a head of IOB1
     with pytest.raises(DataError, match="'B-X' of the word 'a'"):
         KIND.labels(rows, TASK, ["O", "B-Y"], for_training=False)
+    more = [row("a na", "B-X O"), row("a", "B-Y", identity="1")]
+    assert KIND.labels(more, TASK, ["O", "B-Y"], for_training=False).names == ("O", "B-Y")  # some of them it has
     assert KIND.labels(rows, TASK, None, for_training=False).names == ("O", "B-X", "I-X")  # without a model
     with pytest.raises(ModelError, match="no names"):
         KIND.labels(rows, TASK, ["LABEL_0", "LABEL_1"], for_training=False)
     with pytest.raises(DataError, match="no tags to train on"):
         KIND.labels([row("a")], TASK, None, for_training=True)
+
+
+def test_a_models_labels_are_spelled_as_the_data_spell_them(wordpiece: WordPiece) -> None:
+    rows = [row("a na hello", "B-Per I-Per O")]
+    labels = KIND.labels(rows, TASK, ["o", "b-PER", "i-per", "b-loc"], for_training=False)
+    assert labels.names == ("O", "B-Per", "I-Per", "b-loc")
+    assert KIND.encode(rows, wordpiece, labels, TaggingSettings()).coverage.unreachable == 0
+    small = [row("a na", "b-x o")]  # names of no entities, as they stand
+    with pytest.raises(DataError, match="'b-x' of the word 'a' is none of the labels O, B-X"):
+        KIND.labels(small, TASK, ["O", "B-X"], for_training=False)
+    assert KIND.labels([row("a", "nn")], TASK, ["DT", "NN"], for_training=False).names == ("DT", "nn")
+    both = ["O", "B-PER", "I-PER", "B-Per", "I-Per"]  # types that differ in case alone are two
+    trained = KIND.labels([row("a na", "B-PER B-Per")], TASK, ["O", "B-Per", "I-Per", "B-PER", "I-PER"], for_training=True)
+    assert (set(trained.names), trained.new_head) == (set(both), False)
+    assert KIND.labels(rows, TASK, both, for_training=False).names == tuple(both)
+
+
+def test_a_head_of_another_scheme_answers_in_iob2(wordpiece: WordPiece) -> None:
+    rows = [row("a na x hello", "B-X I-X B-Y O")]
+    labels = KIND.labels(rows, TASK, ["O", "B-X", "I-X", "E-X", "S-Y"], for_training=False)
+    examples = KIND.encode(rows, wordpiece, labels, TaggingSettings()).examples
+    logits = np.zeros((examples[0].length, 5), dtype=np.float32)
+    logits[examples[0].positions, [1, 3, 4, 0]] = 3
+    said = KIND.decode([logits], examples, rows, labels, TaggingSettings())
+    assert said[0].value == ["B-X", "I-X", "B-Y", "O"]
+    values = KIND.score(said, rows, TASK, labels).values
+    assert (values["f1"], values["f1_strict"], values["accuracy"]) == (1.0, 1.0, 1.0)
+
+
+UNSEEN = [row("a na hello x", "B-X I-X B-Z I-Z"), row("x a na", "B-Z O B-Y", identity="1")]
+FOUND = [["B-X", "I-X", "B-X", "I-X"], ["O", "O", "B-Y"]]
+
+
+def test_entities_of_a_type_that_training_never_had_count_as_missed(wordpiece: WordPiece) -> None:
+    with collecting() as heard:
+        coverage = encoded(UNSEEN, wordpiece).coverage
+    assert [(notice.kind, notice.message.endswith("count as missed: Z (2).")) for notice in heard] == [("unknown-types", True)]
+    assert coverage.unreachable == 2
+    best = KIND.score(decoded_as(UNSEEN, [["B-X", "I-X", "O", "O"], ["O", "O", "B-Y"]]), UNSEEN, TASK, LABELS).values
+    assert {name: best[name] for name in ("f1", "recall")} == coverage.ceilings == {"f1": 4 / 6, "recall": 2 / 4}
+    # conlleval's counts by hand: 4 phrases; found: 3; correct: 2; of 7 words B-X, I-X, O and B-Y are right
+    said = decoded_as(UNSEEN, FOUND)
+    values = KIND.score(said, UNSEEN, TASK, LABELS).values
+    figures = ("precision", "recall", "f1", "accuracy", "Z_precision", "Z_recall", "Z_f1", "X_precision", "X_recall")
+    assert [values[name] for name in figures] == [2 / 3, 2 / 4, 4 / 7, 4 / 7, 0.0, 0.0, 0.0, 1 / 2, 1.0]
+    detail = KIND.detail(said, UNSEEN, LABELS)
+    assert detail.classes["Z"].figures() == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 2}
+    assert {(error.fault, error.gold): count for error, count in detail.errors.items()} == {("type", "Z"): 1, ("missed", "Z"): 1}
+
+
+@pytest.mark.slow  # importing seqeval takes seconds
+def test_seqeval_counts_them_so_too() -> None:
+    from seqeval.metrics import classification_report
+
+    theirs = classification_report([list(asked.tags or ()) for asked in UNSEEN], FOUND, output_dict=True, zero_division=0)
+    ours = KIND.score(decoded_as(UNSEEN, FOUND), UNSEEN, TASK, LABELS).values
+    for name, prefix in (("micro avg", ""), ("X", "X_"), ("Y", "Y_"), ("Z", "Z_")):
+        wanted = [theirs[name][figure] for figure in ("precision", "recall", "f1-score")]
+        assert [ours[f"{prefix}{figure}"] for figure in ("precision", "recall", "f1")] == pytest.approx(wanted)
+
+
+def test_classes_of_words_that_the_labels_lack_are_an_error_in_every_part(wordpiece: WordPiece) -> None:
+    labels = Labels(names=("DT", "NN"), problem="")
+    with pytest.raises(DataError, match="'UH' of the word 'hello' is none of the labels DT, NN"):
+        KIND.encode([row("a na hello", "DT NN UH")], wordpiece, labels, TaggingSettings())
+    slip = [row("a na", "B-X O"), row("hello", "B_X", identity="1")]  # one wrong letter makes a part name no entities
+    with pytest.raises(DataError, match="'B_X' of the word 'hello'"):
+        encoded(slip, wordpiece)
 
 
 def test_a_tag_of_another_part_that_the_labels_lack_is_named(wordpiece: WordPiece) -> None:
