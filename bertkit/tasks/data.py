@@ -142,10 +142,10 @@ def load_parts(
 
 
 def require_gold(kind: Kind, task: Task, part: TaskPart) -> None:
-    """Is there anything to train on or to score?
+    """Is there anything to train on or to score, before any work?
 
     Raises:
-        DataError: The part is empty or has no labels (exit 3).
+        DataError: The part is empty or has no labels, or a row of one that has a label a row has none (exit 3), with its place.
     """
     if not part.rows:
         raise DataError(f"The {part.name} part has no rows.", where=part.source)
@@ -157,6 +157,10 @@ def require_gold(kind: Kind, task: Task, part: TaskPart) -> None:
             where=part.source,
             hint=_how_labelled(task, part, column),
         )
+    for row in part.rows:
+        if getattr(row, "label", row) is None:  # sentences and questions may be without gold, and are then not scored
+            said = "A training row has no label." if part.role == "train" else "This row has no label to be scored against."
+            raise DataError(said, where=str(row.place))
 
 
 def _how_labelled(task: Task, part: TaskPart, column: str | None) -> str:

@@ -42,8 +42,8 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
     A model's names are spelled as the rows spell them: scorers tell ``B-PER`` from ``b-per``.
 
     Raises:
-        DataError: Not for training, and the model has none of the entity types in the rows, or not all of tags that name no
-            entities (exit 3), with the row of the first; in training there is no tag at all.
+        DataError: In training there are not two tags (exit 3). Not for training, and the model lacks one of the tags that name
+            no entities, or its own name none where the rows' do, with the row of the first.
         ModelError: Not for training, and the model's labels have no names (exit 3).
     """
     scheme, found = _distinct(rows)
@@ -52,6 +52,10 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
     if for_training:
         if not found:
             raise DataError("There are no tags to train on.", where=rows[0].place.file if rows else None)
+        if len(wanted) < 2:
+            raise DataError(
+                f"There must be two tags at least; the training rows have {wanted[0]!r} alone.", where=rows[0].place.file or None
+            )
         names, new_head = tuple(wanted), True
         if model_labels:
             names, new_head = match_labels(wanted, model_labels, for_training=True, task=task.name)
@@ -67,10 +71,11 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
     names = tuple(model_labels)
     if task.labels:
         names, _ = match_labels(task.labels, model_labels, for_training=False, task=task.name)
-    if not plain or recognise([names])[0] == "plain":  # tags that name no entities are not spelled like those of a model that do
-        spelled = {name.casefold(): name for name in wanted if name not in names}
-        names = tuple(spelled.get(name.casefold(), name) for name in names)
-    _refuse_others(found, names, plain=plain)
+    names = _respelled(names, wanted, plain=plain)
+    if plain or recognise([names])[0] == "plain":  # else what it does not have is merely missed
+        for tag, (word, place) in found.items():
+            if tag not in names and (plain or tag != "O"):
+                raise unknown_tag(tag, word, place, names)
     return Labels(names=names, problem="")
 
 
@@ -100,6 +105,14 @@ def _names(found: Iterable[str], *, plain: bool) -> tuple[str, ...]:
     return ("O", *(name for kind in sorted(types_of(found)) for name in iob2_names(kind)))
 
 
+def _respelled(names: Sequence[str], wanted: Sequence[str], *, plain: bool) -> tuple[str, ...]:
+    """A model's names as the rows spell them; but ``b-x`` of rows where it names no entity is not the model's ``B-X``."""
+    if plain and recognise([names])[0] != "plain":
+        return tuple(names)
+    spelled = {name.casefold(): name for name in wanted if name not in names}
+    return tuple(spelled.get(name.casefold(), name) for name in names)
+
+
 def types_of(tags: Iterable[str]) -> set[str]:
     """The entity types that tags of any scheme name. A head has a type that it has either tag of: others may lack ``I-LOC``."""
     return {kind for prefix, kind in map(split_tag, tags) if prefix != "O"}
@@ -112,13 +125,6 @@ def unknown_tag(tag: str, word: str, place: Place, names: Sequence[str]) -> Data
         where=str(place),
         hint="Train on data that have it, or mend the tag.",
     )
-
-
-def _refuse_others(found: _Found, names: Sequence[str], *, plain: bool) -> None:
-    """A class that the model does not have is an error; entities of some of the types are merely missed, but not all of them."""
-    others = [tag for tag in found if (tag not in names if plain else types_of([tag]) - types_of(names))]
-    if others and (plain or not types_of(found) & types_of(names)):
-        raise unknown_tag(others[0], *found[others[0]], names)
 
 
 def _listed(names: Sequence[str], show: int = 12) -> str:

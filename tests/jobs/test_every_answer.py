@@ -197,3 +197,23 @@ def test_candidates_of_very_different_lengths(bertkit: Call, tiny: Path) -> None
     assert "6 candidates are longer than a sequence by themselves and lost their ends" in scored.err
     said = predictions(Path(scored.report["output"]) / "predictions.jsonl")
     assert all(sum(one["probabilities"]) == pytest.approx(1) for one in said)
+
+
+@pytest.mark.parametrize(
+    ("task", "columns", "row"),
+    [
+        ("classification", "text,label", "good {},{}"),
+        ("regression", "text,label", "good {},{}"),
+        ("choice", "context,candidate0,candidate1,label", "a {},b,c,{}"),
+    ],
+)
+def test_a_label_that_dev_lacks_is_told_before_training(bertkit: Call, tiny: Path, task: str, columns: str, row: str) -> None:
+    rows = [row.format(number, number % 2) + "\n" for number in range(8)]
+    Path("train.csv").write_text(f"{columns}\n{''.join(rows)}")
+    Path("dev.csv").write_text(f"{columns}\n{rows[0]}{rows[1].removesuffix('1' + chr(10))}\n")
+    data = ("--train-file", "train.csv", "--validation-file", "dev.csv")
+    refused = bertkit("finetune", task, "--model", tiny, *data, *STEP, "--output", "run")
+    fault = refused.report["error"]
+    assert (refused.code, fault["where"]) == (3, "dev.csv, line 3")
+    assert fault["message"] == "This row has no label to be scored against."
+    assert "Training:" not in refused.err

@@ -42,6 +42,10 @@ def test_validations_and_eval_count_them_as_missed_and_say_so(bertkit: Call, tin
     assert facts["recall"] * 4 == pytest.approx(facts["precision"] * right)  # 4 entities of gold, whatever their type
     shown = bertkit("eval", "tokens", "--model", "run", plain=True)
     assert any(line.split() == ["GPE", "0.00", "0.00", "0.00", "2"] for line in shown.out.splitlines())
+    Path("other.conll").write_text("bad B-GPE\nx I-GPE\n")  # none of its types is the model's
+    none = bertkit("eval", "tokens", "--model", "run", "--validation-file", "other.conll", "--output", "other")
+    assert (none.metrics["f1"], none.metrics["GPE_recall"]) == (0.0, 0.0)
+    assert "a perfect model could get f1 0.00, recall 0.00" in none.err
     # Whoever predicts is not told of gold, nor refused for it.
     said = bertkit("predict", "tokens", "--model", "run", "--test-file", "dev.conll", "--output", "said.jsonl")
     assert (said.metrics, said.warned("unknown-types")) == ({"examples": 4}, [])

@@ -259,15 +259,16 @@ def test_evaluation_takes_the_models_own_labels_and_refuses_those_of_another_tas
     labels = KIND.labels(rows, TASK, ["O", "B-Y", "I-Y", "B-X", "I-X"], for_training=False)
     assert labels.names == ("O", "B-Y", "I-Y", "B-X", "I-X")
     assert KIND.labels(rows, TASK, ["O", "I-X"], for_training=False).names == ("O", "I-X")  # a head of IOB1
+    assert KIND.labels(rows, TASK, ["O", "B-Y"], for_training=False).names == ("O", "B-Y")  # X is merely missed
     with pytest.raises(DataError, match="'B-X' of the word 'a'"):
-        KIND.labels(rows, TASK, ["O", "B-Y"], for_training=False)
-    more = [row("a na", "B-X O"), row("a", "B-Y", identity="1")]
-    assert KIND.labels(more, TASK, ["O", "B-Y"], for_training=False).names == ("O", "B-Y")  # some of them it has
+        KIND.labels(rows, TASK, ["DT", "NN"], for_training=False)
     assert KIND.labels(rows, TASK, None, for_training=False).names == ("O", "B-X", "I-X")  # without a model
     with pytest.raises(ModelError, match="no names"):
         KIND.labels(rows, TASK, ["LABEL_0", "LABEL_1"], for_training=False)
     with pytest.raises(DataError, match="no tags to train on"):
         KIND.labels([row("a")], TASK, None, for_training=True)
+    with pytest.raises(DataError, match="two tags at least; the training rows have 'O' alone"):
+        KIND.labels([row("a na", "O O")], TASK, None, for_training=True)
 
 
 def test_a_models_labels_are_spelled_as_the_data_spell_them(wordpiece: WordPiece) -> None:
