@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from bertkit.errors import BertkitError
-from bertkit.jobs.console import clean, points
+from bertkit.jobs.console import clean, figure_rows
 from bertkit.jobs.places import write_text
 from bertkit.jobs.verdict import Verdict
 
@@ -22,8 +22,8 @@ def write_junit(path: Path, task: str, verdicts: Sequence[Verdict], figures: dic
     """Writes the suite, whole or not at all; the figures are its properties."""
     suite = _suite(task, len(verdicts), seconds)
     kept = ElementTree.SubElement(suite, "properties")
-    for name, value in figures.items():
-        ElementTree.SubElement(kept, "property", {"name": _text(name), "value": points(name, value)})
+    for name, value in figure_rows(figures):
+        ElementTree.SubElement(kept, "property", {"name": _text(name), "value": value})
     for verdict in verdicts:
         case = ElementTree.SubElement(
             suite, "testcase", {"name": _text(verdict.name), "classname": f"bertkit.eval.{task}", "time": "0"}

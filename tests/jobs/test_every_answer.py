@@ -107,6 +107,8 @@ def test_what_every_task_has(bertkit: Call, tiny: Path, task: str) -> None:
     assert (met.code, [gate["outcome"] for gate in met.report["gates"]]) == (0, ["pass"] * (len(gates) // 2 + 1))
     suite = ElementTree.parse("gates.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == (str(len(gates) // 2 + 1), "0")
+    told = {each.get("name"): float(str(each.get("value"))) for each in suite.iter("property")}  # in points, as on the page
+    assert told[primary] == pytest.approx(figures[primary] * (1 if "exact" in figures else 100), abs=0.005)
     missed = bertkit(*run, "--min", f"{primary}=101%")
     assert missed.code == 2
     missed = bertkit(*run, "--max", f"{primary}=-1")
