@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.errors import SettingsError
+from bertkit.errors import DataError, SettingsError
 from bertkit.jobs import evaluate as evaluating
 from bertkit.jobs import finetune as tuning
 from bertkit.jobs import predict as predicting
@@ -27,6 +27,7 @@ from bertkit.jobs.models import model_folder
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.probes import run_probe
 from bertkit.jobs.start import Machine
+from bertkit.labelled.files import no_character
 from bertkit.model.encoder import Encoder
 from bertkit.settings.commands import (
     PretrainSettings,
@@ -154,7 +155,7 @@ def predict(
         raise SettingsError("Give either texts or data to predict.", where="predict(texts=…, data=…)")
     given = arguments(settings, None, False, model=model, data=data)
     made = of_task("predict", predict_settings, task, given, None)
-    lines = io.StringIO("".join(f"{_line(text)}\n" for text in texts or ()))
+    lines = io.StringIO("".join(f"{line}\n" for line in _written(map(_line, texts or ()))))
 
     def job(console: Console) -> Outcome:
         parts = predicting.predicted(made, console, Machine.of(made.device), lines)
@@ -189,7 +190,7 @@ def embed(texts: Iterable[str], *, model: Place, settings: Values | None = None,
         embedder = Embedder.of(made)
         with console.progress("Embedding", safe=True) as update:
             found = [np.zeros((0, embedder.width), dtype=np.float32)]
-            for window in embedder.windows(texts):
+            for window in embedder.windows(_written(texts)):
                 found.append(window.vectors)
                 update(embedder.texts)
         embedder.tell()
@@ -214,6 +215,14 @@ def load_encoder(model: Place, *, device: str = "cpu") -> Encoder:
     """
     loaded, _ = load_model(model_folder(os.fspath(model)), "encoder")
     return loaded.encoder.to(device).eval()
+
+
+def _written(texts: Iterable[str]) -> Iterator[str]:
+    """The texts, each of which UTF-8 can hold."""
+    for number, text in enumerate(texts):
+        if (fault := no_character(text)) is not None:
+            raise DataError(f"The text holds {fault}.", where=f"texts[{number}]")
+        yield text
 
 
 def _line(text: str | tuple[str, str]) -> str:

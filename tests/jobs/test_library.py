@@ -10,7 +10,7 @@ import torch
 from job_tests import Call, MakeModel, review
 
 import bertkit as library
-from bertkit.errors import SettingsError, UsageError
+from bertkit.errors import DataError, SettingsError, UsageError
 
 
 def test_from_a_text_to_an_encoder(
@@ -69,3 +69,10 @@ def test_what_is_wrong_is_said(tiny: Path) -> None:
     for texts, data in ((None, None), (["a"], "b")):
         with pytest.raises(SettingsError, match="either texts or data"):
             library.predict("sst2", texts, data=data)
+
+
+def test_half_a_surrogate_pair_is_named_by_its_text(make_model: MakeModel) -> None:
+    tagger = make_model("tagging", ("O", "B-X", "I-X"))
+    for call in (lambda texts: library.predict("tokens", texts, model=tagger), lambda texts: library.embed(texts, model=tagger)):
+        with pytest.raises(DataError, match=r"half a surrogate pair \(U\+D83D\).*texts\[1\]"):
+            call(["good", "bad\ud83d"])
