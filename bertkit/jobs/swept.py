@@ -150,7 +150,8 @@ def _values(of: Mapping[str, Any]) -> list[str]:
 
 
 def _points(scores: Mapping[str, float | None], names: Sequence[str]) -> list[str]:
-    return [value for _, value in figure_rows({name: scores.get(name) for name in names})]
+    shown = dict(figure_rows(scores))  # of all: which figures are points already is told by their company
+    return [shown.get(name, "-") for name in names]
 
 
 def _note(trial: Mapping[str, Any], kept: str) -> str:

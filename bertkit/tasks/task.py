@@ -18,6 +18,13 @@ _FIGURES = {
     "multi_label_classification": ("f1_micro", "f1_macro", "accuracy"),
     "regression": ("pearson", "spearman"),
 }
+# The figures of the other kinds.
+_OF_KIND = {
+    "choice": ("accuracy",),
+    "tagging": ("f1", "precision", "recall", "f1_strict", "accuracy"),
+    "span": ("f1", "exact"),
+    "span_chinese": ("f1", "exact", "squad_f1", "squad_exact"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,21 +113,16 @@ class Task:
             yield "a label comes twice"
         if self.positive is not None and self.labels and self.positive not in self.labels:
             yield f"positive is {self.positive!r}, which is none of its labels"
-        if self.kind == "choice":
-            if self.columns is None:
-                yield "it has no columns"
-            if unknown := [name for name in self.metrics if name != "accuracy"]:
-                yield f"there is no metric {unknown[0]!r} for choices: there is accuracy"
-        if self.kind != "classification":
-            return
-        known = _FIGURES.get(self.problem)
-        if known is None:
+        texts = self.kind == "classification"
+        if texts and self.problem not in _FIGURES:
             yield f"problem is {self.problem!r}, which is none of {', '.join(_FIGURES)}"
-        elif unknown := [name for name in self.metrics if name not in known]:
-            yield f"there is no metric {unknown[0]!r} for {self.problem}: there are {', '.join(known)}"
+        known = _FIGURES.get(self.problem) if texts else _OF_KIND.get(self.kind)
+        if known and (unknown := [name for name in self.metrics if name not in known]):
+            yield f"there is no metric {unknown[0]!r} for {self.problem if texts else self.kind}: there are {', '.join(known)}"
         if self.columns is None:
-            yield "it has no columns"
-        elif known is not None and _LABELS[self.problem] != self.columns.kind:
+            if texts or self.kind == "choice":
+                yield "it has no columns"
+        elif texts and _LABELS.get(self.problem, self.columns.kind) != self.columns.kind:
             yield f"columns.kind is {self.columns.kind!r}, and {self.problem} needs {_LABELS[self.problem]!r}"
 
     @property

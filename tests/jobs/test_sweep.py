@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import statistics
@@ -12,6 +13,8 @@ import pytest
 from job_tests import Call
 from small_runs import at_step, same_bits
 
+from bertkit.jobs.console import Console
+from bertkit.jobs.swept import show
 from bertkit.jobs.training import Course
 
 
@@ -161,3 +164,10 @@ def test_lists_that_cannot_be_right(bertkit: Call, tiny: Path, sst2: Path, flags
     assert refused.code == 2
     assert said in refused.report["error"]["message"]
     assert not Path("run").exists()
+
+
+def test_a_table_of_one_of_squads_figures_has_points() -> None:
+    trial = {"name": "seed-1", "values": {"seed": 1}, "state": "finished", "learned": True, "scores": {"exact": 25.0, "f1": 30.5}}
+    page = io.StringIO()
+    show({"trials": [trial], "combinations": [trial], "shown": ["f1"], "kept": "seed-1"}, Console(stdout=page, first=True))
+    assert page.getvalue().split() == ["seed", "f1", "1", "30.50", "kept"]

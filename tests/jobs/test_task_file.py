@@ -98,6 +98,13 @@ def test_in_python(tiny: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (OWN.replace('"reviews"', '"cola"'), 4, "there is a task 'cola' already"),
         (OWN.replace('positive="fine"', 'positive="good"'), 4, "positive is 'good', which is none of its labels"),
         (OWN.replace("positive=", 'problem="regression", positive='), 4, "no metric 'f1' for regression"),
+        (
+            OWN.replace("positive=", 'kind="span", positive=').replace('("f1", "accuracy")', '("em",)'),
+            4,
+            "no metric 'em' for span",
+        ),
+        (OWN.replace("positive=", 'kind="tagging", positive=').replace('"f1",', '"f1_micro",'), 4, "'f1_micro' for tagging"),
+        (OWN.replace("positive=", 'kind="choice", positive='), 4, "no metric 'f1' for choice: there are accuracy"),
         (OWN.replace("training=", "trainig="), 5, "unexpected keyword argument 'trainig'"),
     ],
 )
