@@ -64,10 +64,11 @@ def iterate(
         steps = maker(source, start, rank, world, workers, patience)
         try:
             for item in steps:
-                if not _put(ready, item, closed):
+                ready.put(item)
+                if closed.is_set():
                     break
         except BaseException as error:  # handed to the one who iterates
-            _put(ready, error, closed)
+            ready.put(error)
         finally:
             steps.close()
 
@@ -81,15 +82,10 @@ def iterate(
             yield item
     finally:
         closed.set()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                ready.get_nowait()  # the thread may wait for room
         thread.join(timeout=10)
-
-
-def _put(ready: queue.Queue[Any], item: Any, closed: threading.Event) -> bool:
-    while not closed.is_set():
-        with contextlib.suppress(queue.Full):
-            ready.put(item, timeout=0.1)
-            return True
-    return False
 
 
 def _places(source: BatchSource, start: Position) -> Iterator[Position]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from bertkit import __version__
 from bertkit.cli import (
@@ -69,3 +71,9 @@ app.command("tasks", cls=Command)(tasks.tasks)
 for _name, _function in (("ls", recipes.ls), ("show", recipes.show), ("cp", recipes.cp)):
     _recipes.command(_name, cls=Command)(_function)
 app.add_typer(_recipes, name="recipes")
+
+
+@cache
+def program() -> Any:
+    """The command of all commands, built once: reading every function's flags takes some hundredths of a second."""
+    return get_command(app)

@@ -65,7 +65,7 @@ def _attempt(session: Session) -> int:
 
 
 def _call(session: Session) -> int:
-    from bertkit.cli.app import app
+    from bertkit.cli.app import app, program
 
     arguments = normalised(session.argv)
     words = [argument for argument in arguments if argument != "--json"]
@@ -74,7 +74,7 @@ def _call(session: Session) -> int:
         arguments = [*words, "--help"]
     # Under --json help and version go to stderr: stdout has the object alone.
     with contextlib.redirect_stdout(session.stderr) if session.json else contextlib.nullcontext():
-        result = app(args=arguments, prog_name="bertkit", standalone_mode=False)
+        result = program()(args=arguments, prog_name="bertkit", standalone_mode=False)
     return result if isinstance(result, int) else 0
 
 

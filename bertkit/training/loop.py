@@ -257,7 +257,7 @@ class Loop:
         sums = torch.zeros(3, len(self._names), device=self.accelerator.device)
         try:
             for index, batch in enumerate(batches):
-                torch.manual_seed(torch_seed(self.seed, "dropout", at.epoch, at.batch, index, self.peers.rank))
+                self._seed(torch_seed(self.seed, "dropout", at.epoch, at.batch, index, self.peers.rank))
                 with self.timing.part("forward"):
                     parts = self.model(batch.to(self.accelerator.device, non_blocking=True))
                 loss = sum((part.total / counts[name] for name, part in parts.items() if part.count), start=sums.new_zeros(()))
@@ -275,6 +275,16 @@ class Loop:
                 raise
             return sums, True
         return sums, False
+
+    def _seed(self, seed: int) -> None:
+        """Seeds what dropout draws from; on a CPU its own generator alone.
+
+        ``torch.manual_seed`` notes for each kind of device that is not in use where it was called from: most of a millisecond.
+        """
+        if self.accelerator.device.type == "cpu":
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
 
     def _update(self, sums: Tensor, rate: float) -> Told:
         """Clips, and steps unless something is not finite; gives the gradients' norm and the sums."""
