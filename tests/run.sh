@@ -15,6 +15,7 @@ for argument in "$@"; do
 done
 if [ -n "$lowest" ]; then make_environment .venv-lowest lowest; else make_environment .venv dev; fi
 export HF_HUB_OFFLINE=1
+unset PYTHONDONTWRITEBYTECODE  # or every process that a test starts compiles bertkit, and each of pytest's all tests
 "$BERTKIT_PYTHON" -m ruff check .
 "$BERTKIT_PYTHON" -m ruff format --check .
 [ -n "$lowest" ] || "$BERTKIT_PYTHON" -m mypy
