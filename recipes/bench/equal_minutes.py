@@ -22,13 +22,14 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
+
+from bertkit.bench.commands import Lines, bertkit, run
 
 GOALS = {"fp32": 0.4, "bf16": 0.5}  # nats
 POINTS = 8  # of a curve
@@ -140,36 +141,34 @@ class Run:
 
     def curve(self, points: int) -> list[dict[str, Any]]:
         """Minutes and losses, the last one of the finished model; trained and scored unless it was before."""
-        file = Path(f"{self.folder}.jsonl")
-        if not file.exists():
+        lines, facts = Lines(self.arguments.output / "results.jsonl"), {"training": self.folder.name}
+        line = lines.find(facts)
+        if line is None:
             (self.train_ours if self.side == "bertkit" else self.train)(points)
             rows = [self.score(folder, seconds) for seconds, folder in sorted(self.models())]
             rows[-1]["by_transformers"] = Evaluator.of(self.arguments).by_transformers(self.folder)
-            writing = Path(f"{file}.writing")
-            writing.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-            writing.rename(file)
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        for row in rows:
+            line = lines.keep(facts | {"curve": rows})
+        for row in line["curve"]:
             print(json.dumps(row), flush=True)
-        return rows
+        return list(line["curve"])
 
     def train_ours(self, points: int) -> None:
         """`bertkit pretrain`; the same command again goes on, or finds it finished."""
         every = f"{60 * self.minutes / points:.3f}s" if points > 1 else "1000h"
-        command = [sys.executable, "-m", "bertkit", "pretrain", "--objective", "mlm", "--output", str(self.folder)]
+        words = ["pretrain", "--objective", "mlm", "--output", str(self.folder)]
         for flag in ("corpus", "valid", "tokenizer", "size", "precision"):
-            command += [f"--{flag}", str(getattr(self.arguments, flag))]
-        command += ["--max-minutes", str(self.minutes), "--lr", self.rate, "--max-length", str(LENGTH)]
-        command += ["--save-every", every, "--keep-checkpoints", "1000", "--eval-every", "1000h"]
-        command += ["--set", f"device.threads={self.arguments.threads}", "--set", "inputs.validation_sequences=8"]
-        subprocess.run([*command, *self.arguments.more], check=True, stdout=subprocess.DEVNULL)
+            words += [f"--{flag}", str(getattr(self.arguments, flag))]
+        words += ["--max-minutes", str(self.minutes), "--lr", self.rate, "--max-length", str(LENGTH)]
+        words += ["--save-every", every, "--keep-checkpoints", "1000", "--eval-every", "1000h"]
+        words += ["--set", f"device.threads={self.arguments.threads}", "--set", "inputs.validation_sequences=8"]
+        bertkit(*words, *self.arguments.more)
 
     def train(self, points: int) -> None:
         """transformers, in a process of its own; one that was stopped begins anew."""
         shutil.rmtree(self.folder, ignore_errors=True)
         asked = vars(self.arguments) | {"train": self.folder, "rate": self.rate, "minutes": self.minutes, "points": points}
         flags = [part for name, value in asked.items() if name != "more" for part in (f"--{name.replace('_', '-')}", str(value))]
-        subprocess.run([sys.executable, __file__, *flags], check=True, stdout=subprocess.DEVNULL)
+        run([sys.executable, __file__, *flags])
 
     def models(self) -> Iterator[tuple[float, Path]]:
         """Seconds of training, and the model's folder."""

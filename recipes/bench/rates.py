@@ -17,13 +17,13 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import pairwise, product
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from bertkit.bench.commands import Lines, bertkit
 
 FREE = ("optimizer.learning_rate", "optimizer.beta", "optimizer.weight_decay", "schedule.", "run.seed", "model.unigram_bias")
 """Settings, by their beginnings, that make no step dearer or cheaper."""
@@ -40,11 +40,6 @@ def points(varied: list[str]) -> Iterator[Settings]:
         yield dict(zip(names, values, strict=True))
 
 
-def lines(file: Path) -> list[dict[str, Any]]:
-    """The JSON lines of a file; none of one that is not there."""
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
-
-
 def name_of(settings: Settings, steps: int) -> str:
     """A folder's name."""
     return "-".join([*(f"{name.rpartition('.')[2]}-{value}" for name, value in sorted(settings.items())), str(steps)])
@@ -55,32 +50,32 @@ class Grid:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments, self.output = arguments, arguments.output
-        self.output.mkdir(parents=True, exist_ok=True)
-        self.results, self.paces = self.output / "results.jsonl", self.output / "paces.jsonl"
+        self.results, self.paces = (Lines(self.output / name) for name in ("results.jsonl", "paces.jsonl"))
 
     def pretrain(self, settings: Settings, steps: int, *more: str) -> tuple[Path, dict[str, Any]]:
         """One run, or what is left of it: its folder and its metrics."""
         folder = self.output / name_of(settings, steps)
-        command = [sys.executable, "-m", "bertkit", "pretrain", "--json", "--output", str(folder), "--steps", str(steps)]
+        words = ["pretrain", "--output", str(folder), "--steps", str(steps)]
         for flag in ("size", "corpus", "valid", "tokenizer"):
-            command += [f"--{flag}", str(getattr(self.arguments, flag))]
+            words += [f"--{flag}", str(getattr(self.arguments, flag))]
         for name, value in settings.items():
-            command += ["--set", f"{name}={value}"]
-        done = subprocess.run([*command, *self.arguments.more, *more], stdout=subprocess.PIPE, text=True, check=True)
-        return folder, json.loads(done.stdout)["metrics"]
+            words += ["--set", f"{name}={value}"]
+        told, _ = bertkit(*words, *self.arguments.more, *more)
+        return folder, told["metrics"]
 
     def pace(self, settings: Settings) -> float:
         """Seconds a step, measured once for all points that cost the same."""
         paid = {name: value for name, value in settings.items() if not name.startswith(FREE)}
-        for row in lines(self.paces):
-            if row["settings"] == paid and row["size"] == self.arguments.size:
-                return float(row["seconds"])
-        folder, _ = self.pretrain(paid, PACED, "--log-every", "1", "--set", "inputs.validation_sequences=8")
-        times = [line["seconds"] for line in lines(folder / "log.jsonl") if "loss" in line]
-        seconds = median(after - before for before, after in pairwise(times[PACED // 4 :]))
-        self.keep(self.paces, {"size": self.arguments.size, "settings": paid, "seconds": round(seconds, 4)})
-        shutil.rmtree(folder)
-        return seconds
+        asked = {"size": self.arguments.size, "settings": paid}
+        row = self.paces.find(asked)
+        if row is None:
+            folder, _ = self.pretrain(paid, PACED, "--log-every", "1", "--set", "inputs.validation_sequences=8")
+            log = map(json.loads, (folder / "log.jsonl").read_text(encoding="utf-8").splitlines())
+            times = [line["seconds"] for line in log if "loss" in line]
+            seconds = median(after - before for before, after in pairwise(times[PACED // 4 :]))
+            row = self.paces.keep(asked | {"seconds": round(seconds, 4)})
+            shutil.rmtree(folder)
+        return float(row["seconds"])  # as it is kept: another start must come to the same steps
 
     def steps(self, settings: Settings) -> int:
         """How long a run is."""
@@ -90,19 +85,13 @@ class Grid:
         """What a run came to; run unless it was before."""
         steps = self.steps(settings)
         asked = {"size": self.arguments.size, "settings": settings, "steps": steps, "more": self.arguments.more}
-        row = next((row for row in lines(self.results) if {name: row[name] for name in asked} == asked), None)
+        row = self.results.find(asked)
         if row is None:
             folder, metrics = self.pretrain(settings, steps)
-            row = asked | {name: metrics[name] for name in KEPT if name in metrics}
-            self.keep(self.results, row)
+            row = self.results.keep(asked | {name: metrics[name] for name in KEPT if name in metrics})
             shutil.rmtree(folder)
         print(json.dumps(row), flush=True)
         return row
-
-    @staticmethod
-    def keep(file: Path, row: dict[str, Any]) -> None:
-        with file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(row) + "\n")
 
 
 def main() -> None:
