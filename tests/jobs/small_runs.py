@@ -114,6 +114,18 @@ def torchrun(processes: int) -> list[str]:
     return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
 
 
+def run_commands(folder: Path, commands: Sequence[tuple[list[str], int, dict[str, str]]], processes: int) -> None:
+    """Has several processes run commands one after another: the flags, the step behind which they are gone, and variables."""
+    (folder / "commands.json").write_text(json.dumps(commands), encoding="utf-8")
+    found = end(start([str(folder / "commands.json")], folder, launcher=[*torchrun(processes), __file__]), folder)
+    assert found.code == 0, found.err
+
+
+def told(folder: Path, number: int, rank: int) -> dict[str, Any]:
+    """Code, stdout and stderr of a command of :func:`run_commands` in one of the processes."""
+    return json.loads((folder / f"told-{number}-{rank}.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
 def log(folder: Path) -> list[dict[str, Any]]:
     """The lines of log.jsonl."""
     return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from job_tests import QUICK, Call
-from small_runs import log
+from small_runs import Call as Finished
+from small_runs import log, run_commands, told
 
 import bertkit as library
 from bertkit.errors import UsageError
@@ -143,3 +144,31 @@ def test_a_metric_that_cannot_score_the_rows_is_refused_before_the_work(
     assert "no such rows" in refused.report["error"]["message"]
     assert not list(Path("out").glob("**/*.safetensors")) + list(Path("out").glob("**/predictions.jsonl"))
     assert "Step 1" not in refused.err
+
+
+@pytest.mark.slow
+def test_on_two_processes_it_scores_each_row_once_and_its_errors_end_both(
+    bertkit: Call, tiny: Path, sst2: Path, last: str, tmp_path: Path
+) -> None:
+    twice = 'self.calls = getattr(self, "calls", 0) + 1\n        if self.calls > 1: raise ValueError("twice")\n        return {'
+    (tmp_path / "later.py").write_text(OWN.replace("return {", twice))  # the gold is scored first
+    shared = ["finetune", "sst2", "--model", str(tiny), "--data", str(sst2), "--precision", "fp32", *QUICK, "--json"]
+    commands = [
+        [*shared, "--metric", str(tmp_path / last), "--epochs", "2", "--output", str(tmp_path / "run")],
+        [*shared, "--metric", str(tmp_path / "lost.py"), "--output", str(tmp_path / "lost")],
+        [*shared, "--metric", str(tmp_path / "later.py"), "--epochs", "1", "--output", str(tmp_path / "later")],
+    ]
+    run_commands(tmp_path, [(words, 0, {}) for words in commands], 2)
+    first, *failed = ([Finished(**told(tmp_path, number, rank)) for rank in (0, 1)] for number in range(3))
+    assert [process.code for process in first] == [0, 0], first[0].err
+    lines = [line for line in log(tmp_path / "run") if "valid_accuracy" in line]
+    assert [line["valid_evaluate/rows"] for line in lines] == [24.0, 24.0]
+    figures = first[0].object["metrics"]
+    assert figures["evaluate/last"] in [line["valid_evaluate/last"] for line in lines]
+    alone = bertkit("eval", "sst2", "--model", "run", "--data", sst2, "--metric", last, "--precision", "fp32")
+    assert alone.metrics["evaluate/last"] == figures["evaluate/last"]
+    # One that is not there ends both processes before the work, one that fails at the validation behind it.
+    for processes, code, words in zip(failed, (4, 3), ("no such metric", "twice"), strict=True):
+        assert [process.code for process in processes] == [code, code]
+        assert words in processes[0].object["error"]["message"]
+        assert (processes[1].out, processes[1].err) == ("", "")

@@ -14,14 +14,29 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import call, checkpoints, done, end, environment, flags, log, same_bits, split, start, steps, torchrun, weights
+from small_runs import (
+    call,
+    checkpoints,
+    done,
+    end,
+    environment,
+    flags,
+    log,
+    run_commands,
+    same_bits,
+    split,
+    start,
+    steps,
+    told,
+    torchrun,
+    weights,
+)
 
 from bertkit.errors import ResourceError, UsageError
 from bertkit.jobs.processes import wanted
 from bertkit.jobs.signals import Stop
 
 pytestmark = pytest.mark.slow
-PROGRAM = str(Path(__file__).with_name("small_runs.py"))
 # Batches of 7 over two or three processes have uneven shares.
 UNEVEN = "--steps 8 --batch-size 7 --micro-tokens 64 --set model.dropout=0 --eval-every 4"
 ALONE = "--steps 5 --batch-size 2 --set model.dropout=0 --eval-every 5"
@@ -52,17 +67,6 @@ def several(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     run_commands(folder, commands, 2)
     return folder
-
-
-def run_commands(folder: Path, commands: list[Any], processes: int) -> None:
-    (folder / "commands.json").write_text(json.dumps(commands), encoding="utf-8")
-    process = start([str(folder / "commands.json")], folder, launcher=[*torchrun(processes), PROGRAM])
-    found = end(process, folder)
-    assert found.code == 0, found.err
-
-
-def told(folder: Path, number: int, rank: int) -> dict[str, Any]:
-    return json.loads((folder / f"told-{number}-{rank}.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def alike(one: Path, other: Path) -> None:
