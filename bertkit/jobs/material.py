@@ -61,6 +61,8 @@ class Material:
             self.task = judged_task(self.task, self.kind, train)
             labels = self.kind.labels(train.rows, self.task, self.config.labels, for_training=True)
             validation = {name: part for name, part in parts.items() if part.role == "validation"}
+            for part in validation.values():  # what `eval` of the model would refuse is refused before it is trained
+                self.kind.labels(part.rows, self.task, labels.names or None, for_training=False)
             self.added.rehearse(self.kind, validation.values(), labels)
             self._rows = Rows(
                 labels=labels,

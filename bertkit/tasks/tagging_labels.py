@@ -42,8 +42,8 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
     A model's names are spelled as the rows spell them: scorers tell ``B-PER`` from ``b-per``.
 
     Raises:
-        DataError: In training there are not two tags (exit 3). Not for training, and the model lacks one of the tags that name
-            no entities, or its own name none where the rows' do, with the row of the first.
+        DataError: In training there are not two tags (exit 3). Not for training, and the model lacks a tag, with the row of the
+            first; but for the types of a published task's entities.
         ModelError: Not for training, and the model's labels have no names (exit 3).
     """
     scheme, found = _distinct(rows)
@@ -72,10 +72,14 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
     if task.labels:
         names, _ = match_labels(task.labels, model_labels, for_training=False, task=task.name)
     names = _respelled(names, wanted, plain=plain)
-    if plain or recognise([names])[0] == "plain":  # else what it does not have is merely missed
-        for tag, (word, place) in found.items():
-            if tag not in names and (plain or tag != "O"):
-                raise unknown_tag(tag, word, place, names)
+    if plain or recognise([names])[0] == "plain":
+        known = set(names) | (set() if plain else {"O"})
+        strange = [tag for tag in found if tag not in known]
+    else:
+        known = types_of(names)
+        strange = [] if task.published else [tag for tag in found if not types_of([tag]) <= known]
+    if strange:
+        raise unknown_tag(strange[0], *found[strange[0]], names)
     return Labels(names=names, problem="")
 
 

@@ -43,6 +43,7 @@ CONLL2003 = Task(
     metrics=_FIGURES,
     problem="",
     official=_LINES,
+    published=True,
 )
 
 TOKENS = Task(
@@ -66,6 +67,7 @@ MSRA_NER = Task(
     metrics=_FIGURES,
     problem="",
     official=_LINES,
+    published=True,
 )
 
 WEIBO_NER = Task(
@@ -82,6 +84,7 @@ WEIBO_NER = Task(
     metrics=_FIGURES,
     problem="",
     official=_LINES,
+    published=True,
 )
 
 CLUENER = Task(
@@ -96,6 +99,7 @@ CLUENER = Task(
     metrics=_FIGURES,
     problem="",
     official={"validation": "cluener_predict.json", "test": "cluener_predict.json"},
+    published=True,
 )
 
 TAGS = (CONLL2003, MSRA_NER, WEIBO_NER, CLUENER, TOKENS)

@@ -84,6 +84,8 @@ class Task:
         settings: Its kind's settings where they differ from the kind's own defaults (``max_length``, …).
         training: Training defaults of its own (``epochs``, ``batch_size``, …) over those of its kind and width.
         official: The name of the official prediction file (GLUE's ``CoLA.tsv``), by part; empty where there is none.
+        published: Its parts are as they were published, and entities of a type that training never had count as missed, as the
+            official scorers count them. In data of people's own they are an error.
         served_by: The task whose models answer this one, which has no training part of its own (AX's is MNLI); else None.
     """
 
@@ -101,6 +103,7 @@ class Task:
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     training: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     official: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    published: bool = False
     served_by: str | None = None
 
     def faults(self) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Entities of types that training never had: validations and eval score them as missed, and say so once; classes are an error."""
+"""Entities of types that training never had: in published tasks validations and eval score them as missed, and say so once; in
+people's own data, and for classes, they are an error."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def data() -> tuple[str, ...]:
 
 
 def test_validations_and_eval_count_them_as_missed_and_say_so(bertkit: Call, tiny: Path, data: tuple[str, ...]) -> None:
-    done = bertkit("finetune", "tokens", "--model", tiny, *data, *BRIEF, "--output", "run")
+    done = bertkit("finetune", "conll2003", "--model", tiny, *data, *BRIEF, "--output", "run")
     told = (
         "dev.conll: entities of types that the model has no label for, as its training had none, count as missed: "
         "GPE (2), ORG.NOM (1)."
@@ -31,7 +32,7 @@ def test_validations_and_eval_count_them_as_missed_and_say_so(bertkit: Call, tin
     ceiling = "3 gold labels are out of reach; a perfect model could get f1 40.00, recall 25.00."
     assert f"validation: {ceiling}" in done.err
     gates = ("--min", "GPE_recall=0", "--max", "GPE_recall=1%", "--junit", "gates.xml")
-    scored = bertkit("eval", "tokens", "--model", "run", *gates)
+    scored = bertkit("eval", "conll2003", "--model", "run", *gates)
     assert scored.warned("unknown-types") == [told]
     assert f"validation: {ceiling}" in scored.err
     assert scored.metrics["f1"] == done.metrics["f1"]
@@ -40,15 +41,27 @@ def test_validations_and_eval_count_them_as_missed_and_say_so(bertkit: Call, tin
     assert (facts["coverage"]["unreachable"], facts["coverage"]["ceilings"]) == (3, {"f1": 0.4, "recall": 0.25})
     right = sum(len(one["entities"]) for one in predictions(Path(scored.report["output"]) / "predictions.jsonl"))
     assert facts["recall"] * 4 == pytest.approx(facts["precision"] * right)  # 4 entities of gold, whatever their type
-    shown = bertkit("eval", "tokens", "--model", "run", plain=True)
+    shown = bertkit("eval", "conll2003", "--model", "run", plain=True)
     assert any(line.split() == ["GPE", "0.00", "0.00", "0.00", "2"] for line in shown.out.splitlines())
     Path("other.conll").write_text("bad B-GPE\nx I-GPE\n")  # none of its types is the model's
-    none = bertkit("eval", "tokens", "--model", "run", "--validation-file", "other.conll", "--output", "other")
+    none = bertkit("eval", "conll2003", "--model", "run", "--validation-file", "other.conll", "--output", "other")
     assert (none.metrics["f1"], none.metrics["GPE_recall"]) == (0.0, 0.0)
     assert "a perfect model could get f1 0.00, recall 0.00" in none.err
     # Whoever predicts is not told of gold, nor refused for it.
-    said = bertkit("predict", "tokens", "--model", "run", "--test-file", "dev.conll", "--output", "said.jsonl")
+    said = bertkit("predict", "conll2003", "--model", "run", "--test-file", "dev.conll", "--output", "said.jsonl")
     assert (said.metrics, said.warned("unknown-types")) == ({"examples": 4}, [])
+
+
+def test_in_data_of_ones_own_a_type_that_training_never_had_is_an_error_with_its_row(
+    bertkit: Call, tiny: Path, data: tuple[str, ...]
+) -> None:
+    command = ("finetune", "tokens", "--model", tiny, *data, *BRIEF, "--output", "run")
+    refused = bertkit(*command)
+    fault = refused.report["error"]
+    assert (refused.code, fault["where"]) == (3, "dev.conll, line 5")
+    assert fault["message"] == "The tag 'B-GPE' of the word 'bad' is none of the labels O, B-LOC, I-LOC, B-PER, I-PER."
+    Path("dev.conll").write_text("x I-LOC\n\ngood I-PER\n")  # the same types in another scheme
+    assert bertkit(*command).code == 0
 
 
 def test_a_class_that_training_never_had_is_an_error_before_training_and_in_eval(

@@ -261,6 +261,8 @@ def test_evaluation_takes_the_models_own_labels_and_refuses_those_of_another_tas
     assert KIND.labels(rows, TASK, ["O", "I-X"], for_training=False).names == ("O", "I-X")  # a head of IOB1
     assert KIND.labels(rows, TASK, ["O", "B-Y"], for_training=False).names == ("O", "B-Y")  # X is merely missed
     with pytest.raises(DataError, match="'B-X' of the word 'a'"):
+        KIND.labels(rows, task_named("tokens"), ["O", "B-Y"], for_training=False)
+    with pytest.raises(DataError, match="'B-X' of the word 'a'"):
         KIND.labels(rows, TASK, ["DT", "NN"], for_training=False)
     assert KIND.labels(rows, TASK, None, for_training=False).names == ("O", "B-X", "I-X")  # without a model
     with pytest.raises(ModelError, match="no names"):
