@@ -20,7 +20,8 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.start import Machine
 from bertkit.settings.bench import BenchFinetuneSettings
 from bertkit.tasks.data import load_parts, require_gold
-from bertkit.tasks.kinds import Kind, Labels
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.models import TaskModel, load_model
 from bertkit.training import precision
 

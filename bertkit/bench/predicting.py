@@ -20,7 +20,7 @@ from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.labelled.rows import RowReport, TextRow
 from bertkit.tasks.data import TaskPart
-from bertkit.tasks.kinds import Prediction
+from bertkit.tasks.prediction import Prediction
 from bertkit.training.allocator import free_as_usual, keep_freed_memory
 from bertkit.training.timing import Timing
 

@@ -8,7 +8,8 @@ from bertkit.jobs.console import Console
 from bertkit.metrics.added import AddedMetric
 from bertkit.tasks.added_figures import rehearse
 from bertkit.tasks.data import TaskPart
-from bertkit.tasks.kinds import Kind, Labels
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.labels import Labels
 from bertkit.training.peers import Peers
 
 

@@ -23,7 +23,7 @@ from bertkit.metrics.comparison import compare
 from bertkit.metrics.minimal_pairs import accuracies, average, credit, resampled
 from bertkit.notices import say
 from bertkit.settings.probes import BlimpSettings
-from bertkit.tasks.kinds import Prediction
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.predictions import read_predictions
 from bertkit.tasks.pseudo_likelihood import MaskedCopies, log_likelihoods
 

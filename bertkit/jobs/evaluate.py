@@ -24,8 +24,9 @@ from bertkit.jobs.verdicts import reported
 from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold
-from bertkit.tasks.kinds import Kind, Prediction
+from bertkit.tasks.kinds import Kind
 from bertkit.tasks.models import load_model
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.task import Task
 

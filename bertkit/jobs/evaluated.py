@@ -22,9 +22,12 @@ from bertkit.jobs.verdicts import judged
 from bertkit.metrics.added import AddedMetric
 from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.added_figures import all_scores
+from bertkit.tasks.coverage import Coverage
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.detail import Detail
-from bertkit.tasks.kinds import Coverage, Kind, Labels, Prediction
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.predictions import write_predictions, write_records
 from bertkit.tasks.task import Task
 

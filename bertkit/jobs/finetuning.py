@@ -21,8 +21,9 @@ from bertkit.settings.commands import FinetuneSettings
 from bertkit.settings.compare import fill, with_values
 from bertkit.tasks.added_figures import all_scores
 from bertkit.tasks.defaults import training_defaults
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.models import TaskModel, load_model
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.tuning import freeze, rate_scale
 
 

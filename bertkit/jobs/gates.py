@@ -18,7 +18,9 @@ from bertkit.metrics.comparison import compare
 from bertkit.settings.gates import GateSettings
 from bertkit.tasks.added_figures import PREFIX
 from bertkit.tasks.data import TaskPart
-from bertkit.tasks.kinds import Kind, Labels, Prediction
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.task import Task
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from bertkit.errors import DataError, MissingError, UsageError
 from bertkit.tasks.data import TaskPart
-from bertkit.tasks.kinds import Kind, Labels, Prediction
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.predictions import by_id, check_form, read_predictions, respelled
 from bertkit.tasks.task import Task
 

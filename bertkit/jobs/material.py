@@ -14,7 +14,8 @@ from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.scoring import EncodedPart
 from bertkit.settings.commands import FinetuneSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold, with_columns
-from bertkit.tasks.kinds import JudgesByRows, Kind, Labels
+from bertkit.tasks.kinds import JudgesByRows, Kind
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.registry import kind_of, task_named
 from bertkit.tasks.task import Task
 from bertkit.training.peers import Peers

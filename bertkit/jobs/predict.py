@@ -28,8 +28,10 @@ from bertkit.jobs.start import Machine
 from bertkit.labelled.rows import RowReport
 from bertkit.notices import hushed
 from bertkit.settings.commands import PredictSettings
+from bertkit.tasks.coverage import Coverage
 from bertkit.tasks.data import TaskPart
-from bertkit.tasks.kinds import Coverage, Kind, Prediction
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.predictions import each_prediction, is_predictions, prediction_records, writing
 from bertkit.tasks.registry import kind_of
 from bertkit.tasks.streamed import StreamedRows, TakesLines, windows

@@ -19,8 +19,8 @@ from bertkit.jobs.places import write_text
 from bertkit.jobs.pretrained import PretrainingHeads, evals_place, pretrained_folder
 from bertkit.jobs.start import Machine
 from bertkit.settings.probes import ProbeSettings
-from bertkit.tasks.kinds import Prediction
 from bertkit.tasks.models import TaskModel, load_model
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.predictions import write_predictions
 from bertkit.tasks.probes import PROBES
 from bertkit.training.evaluation import collect_outputs

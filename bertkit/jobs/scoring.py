@@ -13,8 +13,11 @@ import torch
 from bertkit.batches.labelled import batches_by_tokens
 from bertkit.jobs.start import Machine
 from bertkit.tasks.data import TaskPart
-from bertkit.tasks.kinds import Encoded, Kind, LabelledBatch, Labels, Prediction, Scores
+from bertkit.tasks.examples import Encoded, LabelledBatch
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.models import TaskModel
+from bertkit.tasks.prediction import Prediction, Scores
 from bertkit.tasks.task import Task
 from bertkit.training.evaluation import collect_outputs
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from bertkit.metrics.added import AddedMetric
 from bertkit.notices import hushed
-from bertkit.tasks.kinds import Kind, Labels, Prediction, Scores
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction, Scores
 from bertkit.tasks.task import Task
 
 PREFIX = "evaluate/"

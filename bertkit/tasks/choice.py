@@ -21,8 +21,11 @@ from bertkit.metrics.classification import accuracy
 from bertkit.notices import say
 from bertkit.tasks.choice_examples import ChoiceBatch, ChoiceExample, collate_choices, encode_choices
 from bertkit.tasks.detail import Detail, Wrong, surest_first
-from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores
+from bertkit.tasks.examples import Encoded
+from bertkit.tasks.kinds import KindSettings
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.matching import is_generic
+from bertkit.tasks.prediction import Prediction, Scores
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece

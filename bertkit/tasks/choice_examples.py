@@ -22,7 +22,8 @@ from bertkit.errors import DataError, SettingsError
 from bertkit.labelled.rows import ChoiceRow
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
-from bertkit.tasks.kinds import Coverage, Encoded, Example, pack
+from bertkit.tasks.coverage import Coverage
+from bertkit.tasks.examples import Encoded, Example, pack
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from bertkit.errors import SettingsError, nearest
-from bertkit.tasks.kinds import Labels
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.text_examples import TextExample
 
 ClassWeights = Literal["balanced"] | dict[str, float]

@@ -8,36 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from bertkit.errors import DataError
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.glue import glue_rows
 from bertkit.labelled.rows import Place, RowReport, TextRow
 from bertkit.labelled.tables import columns_of, rows_from_records, table_rows
 from bertkit.metrics.bootstrap import Resampled
-from bertkit.notices import say
 from bertkit.tasks import clue_files, glue_files
 from bertkit.tasks.class_weights import weighted
 from bertkit.tasks.detail import Detail
-from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores
+from bertkit.tasks.examples import Encoded
+from bertkit.tasks.kinds import KindSettings
 from bertkit.tasks.label_detail import label_detail
+from bertkit.tasks.label_names import labels_of
+from bertkit.tasks.label_predictions import answer_of, gold_of, prediction_of
 from bertkit.tasks.label_reach import tell_reach
 from bertkit.tasks.label_resampling import resampled_labels
 from bertkit.tasks.label_scores import score_labels
-from bertkit.tasks.matching import in_order, is_generic, match_labels
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction, Scores
 from bertkit.tasks.task import Task
 from bertkit.tasks.text_examples import ClassificationBatch, TextExample, collate_texts, encode_texts
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
-
-_POSITIVE = ("1", "true", "yes", "positive", "pos", "acceptable", "entailment")
 
 
 class ClassificationSettings(KindSettings):
@@ -118,22 +117,8 @@ class Classification:
         return row.text if row.pair is None else f"{row.text}\t{row.pair}"
 
     def labels(self, rows: Sequence[TextRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool) -> Labels:
-        """The labels by output: the task's own or, where it declares none, those of the rows (training) or the model.
-
-        Raises:
-            DataError: A row has no label or one that is not known (exit 3), with its place.
-            ModelError: Not for training, and the model's labels are others (exit 3).
-        """
-        if task.problem == "regression":
-            return _one_output(model_labels, task, for_training)
-        names: Sequence[str] = task.labels or _names_of(rows, model_labels, for_training)
-        if for_training and len(names) < 2:
-            said = repr(names[0]) if names else "none"
-            raise DataError(f"There must be two labels at least; the training rows have {said}.", where=_where(rows))
-        new_head = for_training and model_labels is None
-        if model_labels is not None:
-            names, new_head = match_labels(names, model_labels, for_training=for_training, task=task.name)
-        return Labels(names=tuple(names), problem=task.problem, new_head=new_head, positive=_positive(task, names))
+        """The labels by output: see :func:`bertkit.tasks.label_names.labels_of`."""
+        return labels_of(rows, task, model_labels, for_training=for_training)
 
     def encode(
         self,
@@ -185,7 +170,7 @@ class Classification:
             found[example.row].append(np.asarray(output, dtype=np.float64))
         pooled = np.max if settings.windows == "max" else np.mean
         values = [pooled(each, axis=0) if each else None for each in found]
-        return [_prediction(row, value, labels) for row, value in zip(rows, values, strict=True)]
+        return [prediction_of(row, value, labels) for row, value in zip(rows, values, strict=True)]
 
     def score(
         self, predictions: Sequence[Prediction], rows: Sequence[TextRow], task: Task, labels: Labels, *, seed: int = 0
@@ -203,7 +188,7 @@ class Classification:
 
     def golds(self, rows: Sequence[TextRow], labels: Labels) -> list[Any]:
         """Names in the head's spelling, or numbers."""
-        return [_gold(row, labels) for row in rows]
+        return [gold_of(row, labels) for row in rows]
 
     def write_official(
         self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[TextRow], task: Task, part: str
@@ -227,110 +212,6 @@ class Classification:
         """
         read = (clue_files if path.suffix == ".json" else glue_files).read_answers(path, [row.id for row in rows])
         return [
-            Prediction(id=row.id, value=_answer(text, labels, task, where), gold=_gold(row, labels))
+            Prediction(id=row.id, value=answer_of(text, labels, task, where), gold=gold_of(row, labels))
             for row, (text, where) in zip(rows, read, strict=True)
         ]
-
-
-def _answer(text: str, labels: Labels, task: Task, where: str) -> Any:
-    """A prediction as it is spelled in a file: a name, or the number of a class in the task's order."""
-    if labels.problem == "regression":
-        try:
-            number = float(text)
-        except ValueError:
-            number = float("nan")
-        if not np.isfinite(number):
-            raise DataError(f"The prediction {text!r} is no number.", where=where)
-        return number
-    names = [part for part in text.split(",") if part] if labels.problem == "multi_label_classification" else [text]
-    found = []
-    aliases = task.columns.aliases if task.columns else {}
-    for name in (aliases.get(name, name) for name in names):
-        known = labels.number(name)
-        if known is not None:
-            found.append(labels.names[known])
-        elif name.isdecimal() and name.isascii() and int(name) < len(task.labels):
-            found.append(task.labels[int(name)])
-        else:
-            raise DataError(f"The prediction {name!r} is none of {', '.join(labels.names[:20])}.", where=where)
-    return found if labels.problem == "multi_label_classification" else found[0]
-
-
-def _gold(row: TextRow, labels: Labels) -> Any:
-    if row.label is None or labels.problem == "regression":
-        return row.label
-    spelled = _spelled(row, labels)
-    return [name for name in labels.names if name in spelled] if labels.problem == "multi_label_classification" else spelled[0]
-
-
-def _one_output(model_labels: Sequence[str] | None, task: Task, for_training: bool) -> Labels:
-    name = model_labels[0] if model_labels else "score"
-    new_head = for_training and (model_labels is None or len(model_labels) != 1)
-    if model_labels is not None and len(model_labels) != 1:
-        match_labels([name], model_labels, for_training=for_training, task=task.name)
-    return Labels(names=(name,), problem="regression", new_head=new_head)
-
-
-def _names_of(rows: Sequence[TextRow], model_labels: Sequence[str] | None, for_training: bool) -> Sequence[str]:
-    """Names where the task declares none: of the training rows; otherwise the model's, unless those say nothing."""
-    if for_training or model_labels is None or (is_generic(model_labels) and any(row.label is not None for row in rows)):
-        for row in rows if for_training else ():
-            if row.label is None:
-                raise DataError("A training row has no label.", where=str(row.place))
-        given = dict.fromkeys(row.label for row in rows if row.label is not None)
-        names = in_order([name for label in given for name in (label if isinstance(label, tuple) else (str(label),))])
-        if twice := next(
-            (pair for pair in pairwise(sorted(names, key=str.casefold)) if pair[0].casefold() == pair[1].casefold()), None
-        ):
-            raise DataError(
-                f"The labels {twice[0]!r} and {twice[1]!r} differ in case alone.", where=_where(rows), hint="Spell them alike."
-            )
-        if names:
-            count = "1 label" if len(names) == 1 else f"{len(names)} labels"
-            say("labels", f"{count}, taken as names of classes: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}.")
-        return names
-    return model_labels
-
-
-def _positive(task: Task, names: Sequence[str]) -> str | None:
-    """The label of binary F1: the task's or, of two labels of people's own, the one that says yes, else the second; said."""
-    if task.positive is not None or task.labels or len(names) != 2 or task.problem != "single_label_classification":
-        return task.positive
-    chosen = next((name for name in names if name.casefold() in _POSITIVE), max(in_order(names), key=in_order(names).index))
-    say("positive-label", f"f1 counts {chosen!r} as the positive label.")
-    return chosen
-
-
-def _prediction(row: TextRow, value: np.ndarray | None, labels: Labels) -> Prediction:
-    if value is None or not np.isfinite(value).all():
-        raise DataError("The model's output for this row is not a number.", where=str(row.place) or f"row {row.id}")
-    if labels.problem == "regression":
-        return Prediction(id=row.id, value=float(value[0]), gold=_gold(row, labels))
-    if labels.problem == "multi_label_classification":
-        shares = 1 / (1 + np.exp(-value))
-        chosen = [name for name, share in zip(labels.names, shares, strict=True) if share > 0.5]
-        return Prediction(id=row.id, value=chosen, gold=_gold(row, labels), more={"probabilities": _by_name(labels, shares)})
-    shares = np.exp(value - value.max())
-    shares /= shares.sum()
-    best = int(value.argmax())
-    return Prediction(
-        id=row.id,
-        value=labels.names[best],
-        score=float(shares[best]),
-        gold=_gold(row, labels),
-        more={"probabilities": _by_name(labels, shares)},
-    )
-
-
-def _spelled(row: TextRow, labels: Labels) -> list[str]:
-    """The row's labels in the head's spelling; one that it does not have stays as it is."""
-    given = row.label if isinstance(row.label, tuple) else (str(row.label),)
-    return [name if (number := labels.number(name)) is None else labels.names[number] for name in given]
-
-
-def _by_name(labels: Labels, shares: np.ndarray) -> dict[str, float]:
-    return {name: float(share) for name, share in zip(labels.names, shares, strict=True)}
-
-
-def _where(rows: Sequence[TextRow]) -> str | None:
-    return rows[0].place.file if rows else None

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertkit.notices import hushed
-from bertkit.tasks.kinds import Kind, Labels, Prediction
+from bertkit.tasks.kinds import Kind
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.task import Task
 
 

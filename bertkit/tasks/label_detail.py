@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from bertkit.labelled.rows import TextRow
 from bertkit.metrics.counts import count_classes
 from bertkit.tasks.detail import Confusion, Detail, Wrong, surest_first
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 
 
 def label_detail(predictions: Sequence[Prediction], rows: Sequence[TextRow], labels: Labels) -> Detail:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bertkit.labelled.rows import TextRow
-from bertkit.tasks.kinds import Encoded, Labels
+from bertkit.tasks.examples import Encoded
+from bertkit.tasks.labels import Labels
 
 
 def tell_reach(encoded: Encoded, rows: Sequence[TextRow], labels: Labels) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 from bertkit.metrics import classification as counted
 from bertkit.metrics.bootstrap import Resampled
 from bertkit.metrics.correlation import pearson_of, spearman_of
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 
 
 def resampled_labels(predictions: Sequence[Prediction], primary: str, labels: Labels) -> Resampled:

@@ -9,8 +9,9 @@ from bertkit.labelled.rows import TextRow
 from bertkit.metrics import classification as counted
 from bertkit.metrics.correlation import pearson, spearman
 from bertkit.notices import say
-from bertkit.tasks.kinds import Labels, Prediction, Scores
 from bertkit.tasks.label_resampling import resampled_labels
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction, Scores
 from bertkit.tasks.task import Task
 
 _REGRESSION = {"pearson": pearson, "spearman": spearman}

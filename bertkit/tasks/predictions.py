@@ -12,7 +12,8 @@ from typing import Any
 from bertkit.errors import DataError
 from bertkit.labelled import files
 from bertkit.notices import say
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 
 _OWN = ("id", "gold", "prediction", "score")
 

@@ -25,7 +25,10 @@ from bertkit.metrics.squad import QuestionScores, question_scores, scores_by_que
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 from bertkit.tasks.detail import Detail
-from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
+from bertkit.tasks.examples import Encoded, pack
+from bertkit.tasks.kinds import KindSettings
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction, Scores
 from bertkit.tasks.span_decoding import decode_question
 from bertkit.tasks.span_detail import span_detail
 from bertkit.tasks.span_examples import SpanExample, SpanSettings, encode_questions, may_be_null

@@ -9,7 +9,8 @@ from typing import ClassVar
 from bertkit.labelled.rows import QuestionRow
 from bertkit.metrics import cmrc
 from bertkit.metrics.squad import QuestionScores, squad_scores
-from bertkit.tasks.kinds import Labels, Prediction, Scores
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction, Scores
 from bertkit.tasks.span import Span, judged
 from bertkit.tasks.task import Task
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bertkit.errors import DataError
 from bertkit.labelled.rows import QuestionRow
-from bertkit.tasks.kinds import Prediction
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.span_examples import SpanExample, SpanSettings
 
 Floats = npt.NDArray[np.float64]

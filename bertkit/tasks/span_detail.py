@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bertkit.labelled.rows import QuestionRow
 from bertkit.metrics.squad import QuestionScores
 from bertkit.tasks.detail import Detail, Wrong, surest_first
-from bertkit.tasks.kinds import Prediction
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.span_groups import groups
 
 _Scores = Mapping[str, tuple[float, float]]

@@ -23,7 +23,9 @@ from bertkit.labelled.rows import QuestionRow, RowReport
 from bertkit.labelled.squad import answer_fault, shown
 from bertkit.metrics.squad import QuestionScores, question_scores
 from bertkit.notices import say
-from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings
+from bertkit.tasks.coverage import Coverage
+from bertkit.tasks.examples import Encoded, Example
+from bertkit.tasks.kinds import KindSettings
 from bertkit.tasks.span_reach import Ints, Reach, span_of
 
 if TYPE_CHECKING:

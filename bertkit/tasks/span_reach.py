@@ -14,7 +14,7 @@ from bertkit.batches.windows import Window
 from bertkit.labelled.rows import Answer, QuestionRow
 from bertkit.labelled.squad import shown
 from bertkit.metrics.squad import QuestionScores
-from bertkit.tasks.kinds import Coverage
+from bertkit.tasks.coverage import Coverage
 
 Ints = npt.NDArray[np.int32]
 

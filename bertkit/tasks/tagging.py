@@ -25,7 +25,10 @@ from bertkit.metrics.entities import entity_scores, resampled_entities
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 from bertkit.tasks.detail import Detail
-from bertkit.tasks.kinds import Encoded, KindSettings, Labels, Prediction, Scores, pack
+from bertkit.tasks.examples import Encoded, pack
+from bertkit.tasks.kinds import KindSettings
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction, Scores
 from bertkit.tasks.tagging_detail import tagging_detail
 from bertkit.tasks.tagging_examples import TaggingExample, TaggingSettings, encode_sentences
 from bertkit.tasks.tagging_files import (

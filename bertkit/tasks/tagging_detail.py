@@ -11,7 +11,7 @@ from bertkit.metrics.counts import count_classes
 from bertkit.metrics.entities import count_entities
 from bertkit.metrics.entity_errors import entity_errors
 from bertkit.tasks.detail import Confusion, Detail, Wrong, surest_first
-from bertkit.tasks.kinds import Prediction
+from bertkit.tasks.prediction import Prediction
 
 
 def tagging_detail(

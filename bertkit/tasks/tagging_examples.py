@@ -22,7 +22,10 @@ from bertkit.errors import DataError
 from bertkit.labelled.rows import TaggedRow
 from bertkit.labelled.tags import entities
 from bertkit.notices import say
-from bertkit.tasks.kinds import Coverage, Encoded, Example, KindSettings, Labels
+from bertkit.tasks.coverage import Coverage
+from bertkit.tasks.examples import Encoded, Example
+from bertkit.tasks.kinds import KindSettings
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.tagging_labels import gold_tags, scheme_of, types_of, unknown_tag
 
 if TYPE_CHECKING:

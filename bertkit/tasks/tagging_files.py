@@ -21,7 +21,7 @@ from bertkit.labelled.tables import open_table
 from bertkit.labelled.tagged_records import Offsets, characters, each_record, span_tags, tagged_records, text_row
 from bertkit.labelled.tags import CONVERTED, Scheme, entities, recognise, stray_tags, to_iob2
 from bertkit.notices import say
-from bertkit.tasks.kinds import Prediction
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.tagging_labels import gold_tags, scheme_of
 from bertkit.tasks.task import Task
 

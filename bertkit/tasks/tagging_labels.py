@@ -9,7 +9,7 @@ from bertkit.errors import DataError, ModelError
 from bertkit.labelled.rows import Place, TaggedRow
 from bertkit.labelled.tags import Scheme, iob2_names, recognise, split_tag, to_iob2
 from bertkit.notices import say
-from bertkit.tasks.kinds import Labels
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.matching import is_generic, match_labels
 from bertkit.tasks.task import Task
 

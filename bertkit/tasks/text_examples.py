@@ -19,7 +19,9 @@ from bertkit.errors import DataError, SettingsError
 from bertkit.labelled.rows import TextRow
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
-from bertkit.tasks.kinds import Coverage, Encoded, Example, Labels, pack
+from bertkit.tasks.coverage import Coverage
+from bertkit.tasks.examples import Encoded, Example, pack
+from bertkit.tasks.labels import Labels
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece

@@ -36,7 +36,7 @@ from bertkit.bench.commands import CLOCKS, Lines, bertkit, run
 from bertkit.bench.machine import machine_facts
 from bertkit.corpus.wordpiece import load_wordpiece
 from bertkit.tasks.data import load_parts
-from bertkit.tasks.kinds import Labels
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.registry import kind_of, task_named
 from bertkit.training.optimizer import OptimizerSettings
 

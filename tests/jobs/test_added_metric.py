@@ -14,7 +14,8 @@ import bertkit as library
 from bertkit.errors import UsageError
 from bertkit.labelled.rows import Answer, QuestionRow, TextRow
 from bertkit.tasks.added_figures import added_figures, rehearse
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import kind_of, task_named
 
 OWN = '''

@@ -17,7 +17,7 @@ from bertkit.cli.main import run
 from bertkit.corpus.wordpiece import load_wordpiece
 from bertkit.labelled.choices import read_choices
 from bertkit.tasks.choice import Choice, ChoiceSettings
-from bertkit.tasks.kinds import Labels
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.registry import task_named
 
 PLAIN = ("--precision", "fp32")

@@ -18,7 +18,7 @@ from small_runs import at_step
 
 from bertkit.jobs import finetuning, scoring, training
 from bertkit.tasks.data import TaskPart
-from bertkit.tasks.kinds import Scores
+from bertkit.tasks.prediction import Scores
 
 # Nothing said
 

@@ -15,7 +15,7 @@ from small_runs import at_step, same_bits
 
 from bertkit.jobs import finetuning
 from bertkit.jobs.training import Course
-from bertkit.tasks.kinds import Scores
+from bertkit.tasks.prediction import Scores
 
 
 @pytest.fixture

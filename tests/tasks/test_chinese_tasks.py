@@ -14,7 +14,8 @@ from bertkit.labelled.texts import row_texts
 from bertkit.notices import collecting
 from bertkit.tasks.classification import Classification
 from bertkit.tasks.data import load_parts, require_gold
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import task_named
 
 KIND = Classification()

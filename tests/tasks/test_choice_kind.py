@@ -18,8 +18,10 @@ from bertkit.notices import collecting
 from bertkit.tasks.choice import Choice, ChoiceSettings
 from bertkit.tasks.choice_examples import ChoiceExample
 from bertkit.tasks.constant import constant_score
-from bertkit.tasks.kinds import Encoded, Labels, Prediction
+from bertkit.tasks.examples import Encoded
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.models import build_model, load_model
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import task_named
 
 KIND, TASK, NONE = Choice(), task_named("choice"), Labels(names=(), problem="")

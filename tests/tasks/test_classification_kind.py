@@ -16,7 +16,8 @@ from bertkit.labelled.columns import Columns
 from bertkit.labelled.rows import Place, TextRow
 from bertkit.notices import collecting
 from bertkit.tasks.classification import Classification, ClassificationSettings
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.predictions import read_predictions, write_predictions
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.task import Task

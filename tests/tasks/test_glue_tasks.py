@@ -17,7 +17,8 @@ from bertkit.settings.reading import Entry
 from bertkit.settings.resolve import resolve
 from bertkit.tasks.classification import Classification
 from bertkit.tasks.data import load_parts, with_columns
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import all_tasks, task_named
 
 KIND = Classification()

@@ -10,11 +10,14 @@ import pytest
 from sklearn import metrics as reference
 
 from bertkit.labelled.rows import TextRow
-from bertkit.tasks.kinds import Coverage, Encoded, Example, Labels, Prediction
+from bertkit.tasks.coverage import Coverage
+from bertkit.tasks.examples import Encoded, Example
 from bertkit.tasks.label_detail import label_detail
 from bertkit.tasks.label_reach import tell_reach
 from bertkit.tasks.label_resampling import resampled_labels
 from bertkit.tasks.label_scores import score_labels
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import task_named
 
 NAMES = ("a", "b", "c", "d")

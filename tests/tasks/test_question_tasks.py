@@ -8,7 +8,8 @@ import pytest
 
 from bertkit.labelled.rows import Answer, QuestionRow
 from bertkit.tasks.data import load_parts
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import kind_of, task_named
 
 LABELS = Labels(names=(), problem="")

@@ -17,7 +17,8 @@ from bertkit.labelled.rows import Answer, QuestionRow
 from bertkit.labelled.squad import read_null_odds, read_predictions
 from bertkit.metrics.squad import squad_scores
 from bertkit.notices import collecting
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.span import Span
 from bertkit.tasks.span_decoding import best_spans

@@ -13,7 +13,7 @@ from bertkit.corpus.vocabulary import Flags
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import UsageError
 from bertkit.labelled.rows import Answer, QuestionRow
-from bertkit.tasks.kinds import Labels
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.span import Span
 from bertkit.tasks.span_examples import SpanSettings
 

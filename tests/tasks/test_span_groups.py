@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bertkit.labelled.rows import Answer, QuestionRow
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import kind_of, task_named
 from bertkit.tasks.span_groups import answer_length, question_word
 

@@ -13,7 +13,8 @@ from bertkit.labelled.rows import TaggedRow
 from bertkit.notices import collecting
 from bertkit.tasks.constant import constant_score
 from bertkit.tasks.data import load_parts, with_columns
-from bertkit.tasks.kinds import Labels, Prediction
+from bertkit.tasks.labels import Labels
+from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.tagging import Tagging
 

@@ -16,7 +16,7 @@ from bertkit.errors import DataError, ModelError, UsageError
 from bertkit.labelled.rows import TaggedRow
 from bertkit.metrics.entities import entity_scores
 from bertkit.notices import collecting
-from bertkit.tasks.kinds import Labels
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.tagging import Tagging
 from bertkit.tasks.tagging_examples import TaggingExample, TaggingSettings
@@ -208,7 +208,7 @@ def test_stray_tags_count_for_f1_and_not_strictly() -> None:
 
 
 def decoded_as(rows: list[TaggedRow], tags: list[list[str]]) -> list[Any]:
-    from bertkit.tasks.kinds import Prediction
+    from bertkit.tasks.prediction import Prediction
 
     return [Prediction(id=asked.id, value=said) for asked, said in zip(rows, tags, strict=True)]
 

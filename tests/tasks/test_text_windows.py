@@ -14,7 +14,7 @@ from bertkit.errors import SettingsError, UsageError
 from bertkit.labelled.rows import Place, TextRow
 from bertkit.model.config import EncoderConfig
 from bertkit.tasks.classification import Classification, ClassificationSettings
-from bertkit.tasks.kinds import Labels
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.models import build_model
 
 KIND = Classification()
