@@ -25,7 +25,7 @@ def test_both_clocks_and_the_processes_below() -> None:
 
 def test_a_command_that_fails_says_what_it_printed(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        bertkit("eval", "no-such-task")
+        bertkit("tasks", "--no-such-flag")
     assert '"exit_code": 2' in capfd.readouterr().err
 
 

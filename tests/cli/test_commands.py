@@ -91,9 +91,10 @@ def test_nothing_heavy_is_imported_for_a_word_of_help(here: Path, argv: list[str
 
 @pytest.mark.parametrize("argv", [["--help"], ["tasks"], ["finetune", "--help"]])
 def test_help_takes_little_time(here: Path, argv: list[str]) -> None:
-    # CPU time, the best of three: an imported torch alone is 2 s, bare Typer with rich 0.3 s.
-    best = 9.0
-    for _ in range(3):
+    # CPU time, the best of three at most: an imported torch alone is 2 s, bare Typer with rich 0.3 s.
+    best, runs = 9.0, 0
+    while best >= 1.0 and runs < 3:
+        runs += 1
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert bertkit(*argv, cwd=here).returncode == 0
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

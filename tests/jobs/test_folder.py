@@ -318,21 +318,22 @@ def test_a_lock_that_is_anothers_by_now_is_left_alone(tmp_path: Path) -> None:
 def test_of_many_that_find_a_stale_lock_one_gets_it(tmp_path: Path) -> None:
     forge(tmp_path, started="1")
     code = """
-        import sys, time
+        import sys
         from pathlib import Path
         from bertkit.errors import ResourceError
         from bertkit.jobs.lock import Lock
         try:
             Lock(Path(sys.argv[1])).acquire()
-            print("got")
-            sys.stdout.flush()
-            time.sleep(3)
+            print("got", flush=True)
+            sys.stdin.read()  # holds it until all have tried
         except ResourceError:
-            print("refused")
+            print("refused", flush=True)
     """
-    many = [
-        subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    said = sorted(process.communicate()[0].strip() for process in many)
+    argv = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
+    until, all_tried = os.pipe()
+    many = [subprocess.Popen(argv, stdin=until, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    os.close(until)
+    said = sorted(process.stdout.readline().strip() for process in many if process.stdout)
+    os.close(all_tried)
+    assert [process.communicate()[0] for process in many] == [""] * 4
     assert said == ["got", "refused", "refused", "refused"]
