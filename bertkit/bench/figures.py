@@ -32,20 +32,33 @@ def against_ceiling(figures: Mapping[str, Any], *, flops: float, ceiling: float)
 
 
 def show(console: Console, figures: Mapping[str, Any]) -> None:
-    """The figures as people read them."""
+    """The figures as people read them: medians, and in brackets the least and the greatest of all rounds."""
+    width = max(map(len, figures["rates"]))
     for name, rate in figures["rates"].items():
         texts = figures["texts_per_second"][name]["median"]
-        console.result(
-            f"{name:<22}{rate['median']:>9,.0f} tokens/s  ({rate['low']:,.0f} to {rate['high']:,.0f}), {texts:,.0f} texts/s"
-        )
+        console.result(f"{name:<{width}}{rate['median']:>9,.0f} tokens/s {_range(rate, ',.0f')}, {_short(texts)} texts/s")
         if figures["parts"][name]:
             console.result("  " + "  ".join(f"{part} {share:.1%}" for part, share in figures["parts"][name].items()))
-        if memory := figures.get("memory_bytes", {}).get(name):
-            console.result(f"  {readable(memory)} at the peak")
     for name, ratio in figures.get("ratio", {}).items():
-        console.result(f"ratio to {name:<13}{ratio['median']:>9.2f}           ({ratio['low']:.2f} to {ratio['high']:.2f})")
-    if share := figures.get("share_of_ceiling"):
+        console.result(f"bertkit is {ratio['median']:.2f} times as fast as {name} {_range(ratio, '.2f')}")
+    if "share_of_ceiling" in figures:
         console.result(
-            f"{share:.0%} of the {figures['ceiling_flops'] / 1e9:,.0f} GFLOP/s of a large matrix product here "
-            f"({figures['flops_per_token'] / 1e6:,.1f} MFLOP a token)"
+            f"bertkit does {figures['share_of_ceiling']:.0%} of the {figures['ceiling_flops'] / 1e9:,.0f} GFLOP/s of a large "
+            f"matrix product here ({figures['flops_per_token'] / 1e6:,.1f} MFLOP a token)"
         )
+
+
+def show_memory(console: Console, peaks: Mapping[str, int]) -> None:
+    """Each side's peak; it is measured apart, after the figures of :func:`show` are told."""
+    width = max(map(len, peaks))
+    for name, peak in peaks.items():
+        console.result(f"{name:<{width}} {readable(peak):>9} at the peak")
+
+
+def _range(values: Mapping[str, float], form: str) -> str:
+    return f"({values['low']:{form}} to {values['high']:{form}})"
+
+
+def _short(rate: float) -> str:
+    """Three digits at least, where there are so many."""
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}" if rate >= 10 else f"{rate:.2f}"

@@ -39,10 +39,16 @@ class Work:
     text: str
 
     def flops(self) -> float:
-        """Useful FLOP a token, by the lengths of all sequences."""
-        lengths = [size for example in self.source.examples for size in example.sizes]
-        config = config_of(self.folder)
-        return tuning_flops(config, length=sum(n * n for n in lengths) / sum(lengths), texts=len(lengths) / sum(lengths))
+        """Useful FLOP a token, by the lengths of all sequences and the tokens that the head reads."""
+        examples = self.source.examples
+        lengths = [size for example in examples for size in example.sizes]
+        tokens = sum(lengths)
+        read = {"span": tokens, "tagging": sum(len(getattr(each, "positions", ())) for each in examples)}
+        return tuning_flops(
+            config_of(self.folder),
+            length=sum(n * n for n in lengths) / tokens,
+            read=read.get(self.kind.head, len(lengths)) / tokens,
+        )
 
     def sides(self, names: Sequence[str] = ()) -> list[Trainer]:
         """Every side that the settings ask for, or those named."""
@@ -109,7 +115,8 @@ def _work(settings: BenchFinetuneSettings, console: Console, machine: Machine) -
     )
     tokens = sum(example.length for example in encoded.examples)
     count = sum(len(example.sizes) for example in encoded.examples)
-    text = f"{len(part.rows):,} rows of {part.source}, {tokens / count:.1f} tokens a sequence, {settings.batch_size} a step."
+    rows = f"{len(part.rows):,} row{'s' * (len(part.rows) != 1)} of {part.source}"
+    text = f"{rows}, {tokens / count:.1f} tokens a sequence, {settings.batch_size} a step."
     return Work(settings=settings, machine=machine, source=source, folder=folder, kind=kind, labels=labels, text=text)
 
 
@@ -122,13 +129,14 @@ def _model(work: Work, settings: BenchFinetuneSettings) -> TaskModel:
         problem_type=labels.problem or None,
         new_head=labels.new_head,
         seed=settings.seed,
-        changes=_dropout(settings.dropout, "head_dropout"),
+        changes=_dropout(settings.dropout),
     )
     return model
 
 
-def _dropout(share: float | None, head: str) -> dict[str, float]:
-    names = ("hidden_dropout_prob", "attention_probs_dropout_prob", head)
+def _dropout(share: float | None) -> dict[str, float]:
+    """The changes of a configuration, bertkit's or transformers'."""
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
     return {} if share is None else dict.fromkeys(names, share)
 
 
@@ -137,7 +145,7 @@ def _their_model(work: Work, settings: BenchFinetuneSettings) -> Any:
 
     reference.quiet()
     config = config_of(work.folder).to_json(architecture=reference.CLASSES[work.kind.head].__name__)
-    changes: dict[str, Any] = dict(_dropout(settings.dropout, "classifier_dropout"))
+    changes: dict[str, Any] = dict(_dropout(settings.dropout))
     if work.labels.names:
         changes |= {
             "id2label": dict(enumerate(work.labels.names)),

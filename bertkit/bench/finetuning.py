@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from bertkit.batches.labelled import LabelledSource
 from bertkit.bench import reference
 from bertkit.bench.alternate import Round
-from bertkit.bench.stepping import Stepping
+from bertkit.bench.process import as_usual
+from bertkit.bench.stepping import Stepping, texts_of
 from bertkit.jobs.start import Machine
 from bertkit.tasks.models import TaskModel
-from bertkit.training.allocator import free_as_usual
 from bertkit.training.precision import Became
 from bertkit.training.timing import Timing
 
@@ -59,14 +59,14 @@ class TheirTuning:
         self._at = (0, 0)
 
     def run(self, seconds: float) -> Round:
-        """Steps for so long, in memory that glibc takes and gives back as it does for everybody."""
-        free_as_usual()
+        """Steps for so long."""
+        as_usual()
         self.timing.take()
         tokens, texts, began = 0, 0, time.perf_counter()
         while time.perf_counter() - began < seconds or not texts:
             batch = self._step()
             tokens += int(batch.tokens)
-            texts += len(getattr(batch, "choices", range(batch.packed.sequences)))
+            texts += texts_of(batch)
         self.timing.wait()
         spent = time.perf_counter() - began
         return Round(units=tokens, seconds=spent, parts=self.timing.take(), texts=texts)

@@ -35,6 +35,9 @@ class MachineFacts:
     native_bf16: bool
     torch: str
 
+    def __str__(self) -> str:
+        return f"{self.name}, {self.threads} thread{'s' * (self.threads != 1)}, torch {self.torch}"
+
     def as_dict(self) -> dict[str, object]:
         """The facts by name."""
         return asdict(self)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.bench.alternate import alternate
-from bertkit.bench.figures import OURS, figures_of, show
+from bertkit.bench.figures import OURS, figures_of, show, show_memory
 from bertkit.bench.machine import machine_facts
 from bertkit.bench.memory import peak_of
 from bertkit.bench.predicting import Predicting, Slices, onnxruntime, ours, pipeline
@@ -47,19 +47,20 @@ def bench_predict(settings: BenchPredictSettings, console: Console) -> Outcome:
     """
     machine = Machine.of(settings.device)
     facts = machine_facts(machine.device)
-    console.say(f"{facts.name}, {facts.threads} threads, torch {facts.torch}, {machine.precision}.")
+    console.say(f"{facts}, {machine.precision}.")
     work, own = _work(settings, machine)
-    console.say(f"{work.text}, {settings.rows:,} a round.")
+    console.say(f"{work.text}, {work.slices.size:,} a round.")
     sides = [own, *_others(settings, machine, work)]
     with console.progress("Rounds", settings.rounds, safe=True) as update:
         rounds = alternate(sides, rounds=settings.rounds, seconds=0.0, warm=0.0, done=lambda done: update(done))
     figures = figures_of(rounds) | {"agreement": _agreement(sides)}
-    if settings.memory:
-        console.say("Measuring memory …")
-        figures["memory_bytes"] = {side.name: peak_of(_one_round, settings, side.name) for side in sides}
     show(console, figures)
     for name, share in figures["agreement"].items():
         console.result(f"{share:.2%} of the last round's labels are those of {name}")
+    if settings.memory:
+        console.say("Measuring memory …")
+        figures["memory_bytes"] = {side.name: peak_of(_one_round, settings, side.name) for side in sides}
+        show_memory(console, figures["memory_bytes"])
     rate = figures["texts_per_second"][OURS]["median"]
     extra = {"machine": facts.as_dict(), "precision": machine.precision, "bench": figures}
     return Outcome(metrics={"texts_per_second": rate}, extra=extra)
@@ -94,7 +95,7 @@ def _work(settings: BenchPredictSettings, machine: Machine) -> tuple[Work, Predi
     for example in examples:
         lengths[example.row] += example.length
     slices = Slices(rows, settings.rows, lengths)
-    text = f"{len(rows):,} rows of {part.source}, {sum(lengths) / len(lengths):.1f} tokens each"
+    text = f"{len(rows):,} row{'s' * (len(rows) != 1)} of {part.source}, {sum(lengths) / len(lengths):.1f} tokens each"
     work = Work(folder=folder, settings=asked, slices=slices, names=scorer.labels.names, text=text)
     return work, ours(scorer, wordpiece, slices)
 

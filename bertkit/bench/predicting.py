@@ -16,12 +16,12 @@ import torch
 
 from bertkit.bench.alternate import Round
 from bertkit.bench.figures import OURS
+from bertkit.bench.process import OwnWays, as_usual
 from bertkit.corpus.wordpiece import WordPiece
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.labelled.rows import RowReport, TextRow
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.prediction import Prediction
-from bertkit.training.allocator import free_as_usual, keep_freed_memory
 from bertkit.training.timing import Timing
 
 _WARM = 64  # rows of the first run, which does not count
@@ -34,6 +34,11 @@ class Slices:
         self._rows, self._tokens = list(rows), list(tokens)
         self._size = min(size, len(self._rows))
 
+    @property
+    def size(self) -> int:
+        """Rows of a round."""
+        return self._size
+
     def slice(self, number: int) -> tuple[list[TextRow], int]:
         """The rows of a round, and their tokens; round -1 is a few, to warm up."""
         size = min(_WARM, self._size) if number < 0 else self._size
@@ -43,19 +48,30 @@ class Slices:
 
 
 class Predicting:
-    """One way of predicting; each call of :meth:`run` takes the next slice, whole, however long it takes."""
+    """One way of predicting; each call of :meth:`run` takes the next slice, whole, however long it takes.
 
-    def __init__(self, name: str, slices: Slices, predict: Callable[[list[TextRow], Timing], list[str]]) -> None:
-        self.name, self._slices, self._predict = name, slices, predict
+    Args:
+        name: Of the side.
+        slices: The rows.
+        predict: Their labels.
+        ways: What the process is set to meanwhile.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        slices: Slices,
+        predict: Callable[[list[TextRow], Timing], list[str]],
+        *,
+        ways: Callable[[], None] = as_usual,
+    ) -> None:
+        self.name, self._slices, self._predict, self._ways = name, slices, predict, ways
         self._timing, self._next = Timing(), -1
         self.labels: list[str] = []
 
     def run(self, seconds: float) -> Round:
         """The next slice."""
-        if self.name == OURS:
-            keep_freed_memory()
-        else:
-            free_as_usual()  # as everybody's process does
+        self._ways()
         rows, tokens = self._slices.slice(self._next)
         self._next += 1
         self._timing.take()
@@ -77,7 +93,7 @@ def ours(scorer: Scorer, wordpiece: WordPiece, slices: Slices) -> Predicting:
             said: list[Prediction] = scorer.predictions(EncodedPart(part=part, encoded=encoded)) or []
         return [str(one.value) for one in said]
 
-    return Predicting(OURS, slices, predict)
+    return Predicting(OURS, slices, predict, ways=OwnWays(scorer.machine.device).take)
 
 
 def pipeline(folder: Path, slices: Slices, names: Sequence[str], *, max_length: int, batch_size: int, device: Any) -> Predicting:

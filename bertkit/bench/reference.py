@@ -31,9 +31,9 @@ from transformers.utils import logging
 
 from bertkit.batches.pretraining import PretrainingSource
 from bertkit.bench.alternate import Round
+from bertkit.bench.process import as_usual
 from bertkit.errors import UsageError
 from bertkit.model.config import EncoderConfig
-from bertkit.training.allocator import free_as_usual
 from bertkit.training.optimizer import OptimizerSettings
 from bertkit.training.precision import Became
 from bertkit.training.timing import Timing
@@ -240,8 +240,8 @@ class Pretraining:
         self._at = (0, 0)
 
     def run(self, seconds: float) -> Round:
-        """Steps for so long, in memory that glibc takes and gives back as it does for everybody."""
-        free_as_usual()
+        """Steps for so long."""
+        as_usual()
         self.timing.take()
         tokens, texts, began = 0, 0, time.perf_counter()
         while time.perf_counter() - began < seconds or not tokens:

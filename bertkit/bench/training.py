@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from bertkit.bench.alternate import Round, Side, alternate
-from bertkit.bench.figures import OURS, against_ceiling, figures_of, show
+from bertkit.bench.figures import OURS, against_ceiling, figures_of, show, show_memory
 from bertkit.bench.machine import machine_facts, product_rate
 from bertkit.bench.memory import peak_of
 from bertkit.jobs.console import Console
@@ -53,7 +53,9 @@ def bench_training(settings: S, console: Console, prepare: Prepare[S]) -> Outcom
     """
     machine = Machine.of(settings.device)
     facts = machine_facts(machine.device)
-    console.say(f"{facts.name}, {facts.threads} threads, torch {facts.torch}, {machine.precision}.")
+    console.say(f"{facts}, {machine.precision}.")
+    if settings.vs is not None:
+        precision.resolve(settings.vs_precision, machine.device, flag="--vs-precision")  # refused before any work
     work = prepare(settings, console, machine)
     console.say(work.text)
     rounds = _rounds(settings, console, work)
@@ -63,10 +65,11 @@ def bench_training(settings: S, console: Console, prepare: Prepare[S]) -> Outcom
     figures |= against_ceiling(figures, flops=work.flops(), ceiling=ceiling)
     if settings.vs is not None:
         figures["vs_precision"] = settings.vs_precision
+    show(console, figures)
     if settings.memory:
         console.say("Measuring memory …")
         figures["memory_bytes"] = {name: peak_of(_few_steps, prepare, settings, name) for name in rounds}
-    show(console, figures)
+        show_memory(console, figures["memory_bytes"])
     extra = {"machine": facts.as_dict(), "precision": machine.precision, "bench": figures}
     return Outcome(metrics={"tokens_per_second": figures["rates"][OURS]["median"]}, extra=extra)
 

@@ -23,17 +23,15 @@ def pretraining_flops(config: EncoderConfig, *, length: float, masked: float) ->
     return 3.0 * (body + masked * (2 * width**2 + 2 * width * config.vocab_size))
 
 
-def tuning_flops(config: EncoderConfig, *, length: float, texts: float) -> float:
-    """FLOP a token of fine-tuning a head that looks at each sequence's first token alone.
-
-    The last layer's part behind attention is then needed there alone.
+def tuning_flops(config: EncoderConfig, *, length: float, read: float) -> float:
+    """FLOP a token of fine-tuning. The last layer's part behind attention is needed only where the head reads.
 
     Args:
         config: The model.
         length: Mean length of the sequence that a token lies in, in tokens.
-        texts: Sequences per token.
+        read: Tokens that the head reads, per token: a classifier each sequence's first, a span's all.
     """
     width, layers = config.hidden_size, config.num_hidden_layers
     behind = 2 * width**2 + 4 * width * config.intermediate_size
     before = 6 * width**2 + 4 * length * width
-    return 3.0 * (layers * before + (layers - 1 + texts) * behind)
+    return 3.0 * (layers * before + (layers - 1 + read) * behind)

@@ -20,7 +20,7 @@ Vs = Annotated[
     str | None, flags.flag("--vs", help="The same work through transformers, in turn.", panel="Measuring", metavar="transformers")
 ]
 VsPrecision = Annotated[
-    str | None, flags.flag("--vs-precision", help="Its numbers (fp32).", panel="Measuring", metavar="fp32|bf16|auto")
+    str | None, flags.flag("--vs-precision", help="Its numbers (fp32).", panel="Measuring", metavar="auto|fp32|bf16|fp16")
 ]
 Rounds = Annotated[int | None, flags.flag("--rounds", help="Times that each side runs (5).", panel="Measuring", metavar="N")]
 Seconds = Annotated[float | None, flags.flag("--seconds", help="Seconds of one run (10).", panel="Measuring", metavar="X")]
@@ -34,7 +34,9 @@ Pad = Annotated[
     str | None, flags.flag("--pad", help="What the other side pads to (max).", panel="Measuring", metavar="max|longest|both")
 ]
 Rows = Annotated[int | None, flags.flag("--rows", help="Rows of one run (2048).", panel="Measuring", metavar="N")]
-Memory = Annotated[bool | None, flags.flag("--memory/--no-memory", help="Measure the peak of memory too.", panel="Measuring")]
+Memory = Annotated[
+    bool | None, flags.flag("--memory/--no-memory", help="Measure the peak of memory too (on).", panel="Measuring")
+]
 
 
 def pretrain(
@@ -56,8 +58,9 @@ def pretrain(
 ) -> None:
     """Measure the speed and memory of pretraining.
 
-    Tokens a second, and their share of what the machine can do. With --vs transformers the same sequences go through its
-    BertForPreTraining in turn, and the ratio is told as median and spread. Run it on an idle machine.
+    Tokens a second (padding not counted), as the median of all rounds and in brackets the least and the greatest, and their
+    share of what the machine can do. With --vs transformers the same sequences go through its BertForPreTraining in turn.
+    Run it on an idle machine.
     """
     given = flags.given(
         ("size", "--size", size),

@@ -66,13 +66,13 @@ def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> tupl
     torch draws a number per value one after another (45 ms for 4 million). Sixteen random bits a value, compared with a
     threshold, take a sixth of that; the probability is rounded to a multiple of 1/65536 and the scale is exact for it.
     """
-    threshold = round(probability * 65536)
+    threshold = min(round(probability * 65536), 65535)  # a share below 1 drops not quite all
     count = shape.numel()
     words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     bits = words.view(torch.int16)[:count].view(shape)
     # Written as a float at once: comparing to bool and converting takes five times as long.
     keep = torch.ge(bits, threshold - 32768, out=torch.empty(shape, dtype=dtype))
-    return keep, 65536 / max(1, 65536 - threshold)
+    return keep, 65536 / (65536 - threshold)
 
 
 class _Dropout(torch.autograd.Function):

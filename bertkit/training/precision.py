@@ -56,16 +56,14 @@ def native_bf16(device: torch.device, flags: frozenset[str] | None = None) -> bo
     return False
 
 
-def resolve(asked: Asked, device: torch.device) -> Became:
-    """What ``asked`` becomes on ``device``.
+def resolve(asked: Asked, device: torch.device, *, flag: str = "--precision") -> Became:
+    """What ``asked``, by ``flag``, becomes on ``device``.
 
     Raises:
         SettingsError: fp16 away from CUDA, where there is no loss scaler.
     """
     if asked == "fp16" and device.type != "cuda":
-        raise SettingsError(
-            f"fp16 needs a CUDA device; this run is on {device.type}", where="precision", hint="Use --precision auto."
-        )
+        raise SettingsError(f"fp16 needs a CUDA device, and this run is on {device.type}.", where=flag, hint=f"Use {flag} auto.")
     if asked == "auto":
         return "bf16" if native_bf16(device) else "fp32"
     if asked == "bf16" and not native_bf16(device):

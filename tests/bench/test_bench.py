@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -20,6 +25,8 @@ from bertkit.bench.pretraining import Ours
 from bertkit.bench.reference import Pretraining
 from bertkit.bench.work import pretraining_flops
 from bertkit.cli.main import run
+from bertkit.errors import DataError, ResourceError
+from bertkit.jobs.signals import Stop, StopNow
 from bertkit.jobs.start import Machine
 from bertkit.model.config import EncoderConfig
 from bertkit.training.device import DeviceSettings
@@ -96,6 +103,42 @@ def test_the_peak_of_memory_is_that_of_the_work() -> None:
     assert more == pytest.approx(399 << 20, rel=0.1)
 
 
+def refuse() -> None:
+    raise DataError("There are no rows.", where="rows.tsv")
+
+
+def end_itself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does where memory runs out
+
+
+def wait_long(path: Path) -> None:
+    path.write_text(str(os.getpid()))
+    time.sleep(60)
+
+
+@pytest.mark.slow
+def test_what_ends_a_measurement_of_memory_is_said() -> None:
+    with pytest.raises(DataError, match=r"no rows. \(rows.tsv\)"):
+        peak_of(refuse)
+    with pytest.raises(ResourceError, match="SIGKILL"):
+        peak_of(end_itself)
+
+
+@pytest.mark.slow
+def test_an_interrupted_measurement_of_memory_is_not_waited_for(tmp_path: Path) -> None:
+    started, stop = tmp_path / "pid", Stop()
+
+    def interrupt() -> None:
+        while not started.exists() or not started.read_text():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=interrupt).start()
+    with stop.installed(), pytest.raises(StopNow):
+        peak_of(wait_long, started)
+    assert not psutil.pid_exists(int(started.read_text()))
+
+
 def test_a_ceiling_is_measured() -> None:
     assert product_rate(torch.device("cpu"), "fp32") > 1e9
 
@@ -129,5 +172,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert list(tmp_path.iterdir()) == []
     assert run(["bench", "pretrain", *few, "--no-memory"]) == 0
     assert "tokens/s" in capsys.readouterr().out
+    assert run(["bench", "pretrain", *few, "--vs-precision", "bf16"]) == 2
+    assert "give vs too. (--vs-precision)" in capsys.readouterr().err
     assert run(["bench", "pretrain", "--corpus", "a.txt"]) == 2
     assert "tokenizer" in capsys.readouterr().err

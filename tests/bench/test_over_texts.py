@@ -5,20 +5,32 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from bertkit.bench.alternate import alternate
+from bertkit.bench.finetune import Work, _model, _their_model, _work
 from bertkit.bench.finetuning import padded_to
 from bertkit.bench.onnx import session
-from bertkit.bench.predicting import Slices
+from bertkit.bench.predicting import Predicting, Slices
+from bertkit.bench.process import OwnWays
 from bertkit.bench.work import tuning_flops
 from bertkit.cli.main import run
 from bertkit.errors import MissingError
+from bertkit.jobs.console import Console
+from bertkit.jobs.models import config_of
+from bertkit.jobs.start import Machine
 from bertkit.labelled.rows import TextRow
 from bertkit.model.config import EncoderConfig
+from bertkit.settings.bench import BenchFinetuneSettings
+from bertkit.settings.parts import DataSettings
 from bertkit.tasks.models import build_model
 from bertkit.tasks.text_examples import TextExample, collate_texts
+from bertkit.training.device import TrainingDeviceSettings
+from bertkit.training.timing import Timing
 
 CONFIG = EncoderConfig(
     vocab_size=30_522, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, pad_token_id=0
@@ -37,6 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_model("classification", config, seed=4).save(made)
     (made / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
     (made / "tokenizer_config.json").write_text('{"do_lower_case": true, "tokenizer_class": "BertTokenizer"}')
+    (made / "tags.txt").write_text("a O\ngood B-PER\nfilm O\n\nfine O\nfilm B-PER\n")
     lines = [f"{' '.join(WORDS[: 1 + n % 4])}\t{n % 2}" for n in range(40)]
     (made / "rows.tsv").write_text("sentence\tlabel\n" + "\n".join(lines) + "\n")
     return made
@@ -59,8 +72,8 @@ def test_what_the_other_side_is_padded_to() -> None:
 def test_useful_work_of_tuning_by_hand() -> None:
     base = EncoderConfig.of_size("base", vocab_size=30_528)
     every = 3 * (24 * 12 * 768**2 + 4 * 12 * 40 * 768)
-    assert tuning_flops(base, length=40, texts=1.0) == pytest.approx(every, rel=1e-12)
-    assert tuning_flops(base, length=40, texts=1 / 40) == pytest.approx(every - 3 * 18 * 768**2 * 39 / 40, rel=1e-12)
+    assert tuning_flops(base, length=40, read=1.0) == pytest.approx(every, rel=1e-12)
+    assert tuning_flops(base, length=40, read=1 / 40) == pytest.approx(every - 3 * 18 * 768**2 * 39 / 40, rel=1e-12)
 
 
 def test_slices_take_turns_and_begin_again() -> None:
@@ -68,6 +81,79 @@ def test_slices_take_turns_and_begin_again() -> None:
     slices = Slices(rows, 2, [10, 20, 30, 40, 50])
     found = [([row.id for row in taken], tokens) for taken, tokens in map(slices.slice, (-1, 0, 1, 2))]
     assert found == [(["0", "1"], 30), (["0", "1"], 30), (["2", "3"], 70), (["4", "0"], 60)]
+
+
+def finetune_work(folder: Path, **fields: Any) -> Work:
+    machine = Machine.of(TrainingDeviceSettings(device="cpu", precision="fp32"))
+    return _work(BenchFinetuneSettings(model=str(folder), **fields), Console(quiet=True), machine)
+
+
+def test_texts_are_counted_where_the_last_step_of_an_epoch_is_smaller(folder: Path) -> None:
+    pytest.importorskip("transformers")
+    data = DataSettings(train_file=str(folder / "rows.tsv"), max_train_samples=5)
+    work = finetune_work(folder, task="sst2", data=data, batch_size=4, max_length=16, vs="transformers")
+    sides = work.sides()
+    try:
+        done = [[side.run(0.0) for _ in range(4)] for side in sides]
+    finally:
+        for side in sides:
+            side.close()
+    assert [[each.texts for each in rounds] for rounds in done] == [[4, 1, 4, 1]] * 2
+    assert [each.units for each in done[0]] == [each.units for each in done[1]]
+
+
+def test_dropout_is_that_of_both_sides(folder: Path) -> None:
+    pytest.importorskip("transformers")
+    data = DataSettings(train_file=str(folder / "rows.tsv"))
+    work = finetune_work(folder, task="sst2", data=data, dropout=0.25)
+    ours, theirs = _model(work, work.settings), _their_model(work, work.settings)
+    assert ours.encoder.dropout == ours.encoder.layers[0].attention_dropout == ours.head.dropout == 0.25
+    assert {part.p for part in theirs.modules() if isinstance(part, torch.nn.Dropout)} == {0.25}
+
+
+def test_useful_work_counts_the_tokens_that_the_head_reads(folder: Path) -> None:
+    rows, tags = (DataSettings(train_file=str(folder / name)) for name in ("rows.tsv", "tags.txt"))
+    texts = finetune_work(folder, task="sst2", data=rows)
+    lengths = [example.length for example in texts.source.examples]
+    mean = sum(n * n for n in lengths) / sum(lengths)
+    config = config_of(folder)
+    assert texts.flops() == tuning_flops(config, length=mean, read=40 / sum(lengths))
+    # [CLS] a good film [SEP], [CLS] fine film [SEP]: nine tokens, five of them words with a tag
+    assert finetune_work(folder, task="conll2003", data=tags).flops() == tuning_flops(config, length=41 / 9, read=5 / 9)
+
+
+def test_the_other_side_multiplies_as_torch_does_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    level: list[str] = []
+    slices = Slices([TextRow(id="0", text="a")], 1, [3])
+
+    def predict(rows: list[TextRow], timing: Timing) -> list[str]:
+        level.append(torch.get_float32_matmul_precision())
+        return [""]
+
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")  # what --precision auto takes where the hardware is fast in it
+        mine = Predicting("bertkit", slices, predict, ways=OwnWays(torch.device("cpu")).take)
+        alternate([mine, Predicting("transformers", slices, predict)], rounds=2, seconds=0.0)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert level == ["medium", "highest", "medium", "highest", "highest", "medium"]
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "words"),
+    [
+        ("finetune", ("--pad", "longest"), "pad is of"),
+        ("finetune", ("--vs-precision", "bf16"), "vs_precision is of"),
+        ("finetune", ("--vs", "transformers", "--vs-precision", "fp16"), "(--vs-precision)"),
+        ("predict", ("--set", "batch_size=8"), "batch_size is of"),
+    ],
+)
+def test_what_the_other_side_cannot_take_is_refused(
+    command: str, flags: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["bench", command, "--model", "nowhere", "--precision", "fp32", "--set", "device.device=cpu", *flags]) == 2
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.slow

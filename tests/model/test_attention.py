@@ -165,6 +165,14 @@ def test_dropout_drops_its_share_independently_and_keeps_the_mean(share: float) 
     assert scale * float(round((1 - round(share * 65536) / 65536) * 65536)) == pytest.approx(65536)
 
 
+@pytest.mark.parametrize("share", [0.99999, 1 - 2**-53])
+def test_dropout_of_nearly_all_drops_nearly_all(share: float) -> None:
+    torch.manual_seed(7)
+    keep, scale = keep_mask(torch.Size((1000, 1000)), share, torch.float32)
+    assert float(keep.sum()) <= 1e6 / 65536 + 5 * (1e6 / 65536) ** 0.5
+    assert scale == 65536
+
+
 def test_attention_with_dropout_has_the_slope_of_what_it_computes() -> None:
     packed = pack(3, 5, 17)
     generator = torch.Generator().manual_seed(3)
