@@ -107,7 +107,7 @@ def padded_to(batch: Any, columns: int | None) -> dict[str, Tensor]:
     fill = {"labels": -100}
     return {
         name: F.pad(value, (0, columns - length), value=fill.get(name, 0))
-        if value.ndim > 1 and value.shape[-1] == length
+        if value.ndim > 1 and value.shape[-1] == length and not value.is_floating_point()  # labels [S, K] are no tokens
         else value
         for name, value in inputs.items()
     }

@@ -33,7 +33,7 @@ class Session:
 
 
 class _Logits(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
@@ -67,8 +67,13 @@ def session(folder: Path, *, threads: int) -> Session:
         return Session(onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"]))
 
 
-def _export(model: nn.Module, file: Path) -> None:
-    batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=512)
+def dynamic_shapes(positions: int) -> tuple[dict[int, Any], ...]:
+    """Of each input ``[S, L]``: any count of sequences, of any length that the model has ``positions`` for."""
+    batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=positions)
+    return tuple({0: batch, 1: length} for _ in _INPUTS)
+
+
+def _export(model: _Logits, file: Path) -> None:
     example = tuple(torch.ones(2, 8, dtype=torch.int64) for _ in _INPUTS)
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -78,7 +83,7 @@ def _export(model: nn.Module, file: Path) -> None:
             file,
             input_names=list(_INPUTS),
             output_names=["logits"],
-            dynamic_shapes=tuple({0: batch, 1: length} for _ in _INPUTS),
+            dynamic_shapes=dynamic_shapes(model.model.config.max_position_embeddings),
             dynamo=True,
             external_data=False,
         )

@@ -14,7 +14,7 @@ import torch
 from bertkit.bench.alternate import alternate
 from bertkit.bench.finetune import Work, _model, _their_model, _work
 from bertkit.bench.finetuning import padded_to
-from bertkit.bench.onnx import session
+from bertkit.bench.onnx import Session, _Logits, dynamic_shapes, session
 from bertkit.bench.predicting import Predicting, Slices
 from bertkit.bench.process import OwnWays
 from bertkit.bench.work import tuning_flops
@@ -67,6 +67,28 @@ def test_what_the_other_side_is_padded_to() -> None:
         "input_ids": (2, 7), "attention_mask": (2, 7), "token_type_ids": (2, 7), "labels": (2,)
     }  # fmt: skip
     assert wide["attention_mask"].sum(1).tolist() == [3, 5]
+
+
+def test_several_labels_a_text_are_not_padded() -> None:
+    examples = [
+        TextExample(
+            row=0, ids=np.arange(1, 4, dtype=np.int32), types=np.zeros(3, np.int32), label=np.array([0, 1, 1], np.float32)
+        )
+    ]  # as many labels as tokens
+    wide = padded_to(collate_texts(examples), 7)
+    assert wide["input_ids"].shape == (1, 7)
+    assert wide["labels"].tolist() == [[0, 1, 1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("positions", [24, 1024])
+def test_a_session_takes_what_the_model_has_positions_for(positions: int) -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 9}
+    config = transformers.BertConfig(max_position_embeddings=positions, **sizes)
+    model = _Logits(transformers.BertForSequenceClassification(config)).eval()
+    inputs = tuple(torch.ones(2, 8, dtype=torch.int64) for _ in Session.inputs)
+    torch.export.export(model, inputs, dynamic_shapes=dynamic_shapes(positions))
 
 
 def test_useful_work_of_tuning_by_hand() -> None:
