@@ -126,8 +126,15 @@ class _Pretraining:
 
     def _resolved(self, settings: PretrainSettings) -> PretrainSettings:
         """Automatic values as they become."""
-        defaults = pretraining_defaults(self.config.hidden_size, going_on=self.start.base is not None)
+        asked, before = settings.optimizer, became_values(self.folder)
+        defaults = pretraining_defaults(
+            self.config.hidden_size,
+            optimizer=asked.name if "name" in asked.model_fields_set else None,
+            going_on=self.start.base is not None,
+        )
         late: dict[str, Any] = {
+            # An unfinished run that does not tell is of a time when there was one default.
+            "optimizer.name": "adamw" if before else defaults["optimizer"],
             "optimizer.learning_rate": defaults["learning_rate"],
             "batch.size": defaults["batch_size"],
             "batch.micro_tokens": self.machine.micro_tokens,
@@ -140,7 +147,6 @@ class _Pretraining:
             late["model.size"] = self.size
         if settings.phases:
             late["examples.max_length"] = max(phase.max_length for phase in settings.phases)
-        before = became_values(self.folder)
         late |= {key: before[key] for key in late if before.get(key) is not None}
         return with_values(fill(settings, late), self.machine.became)
 
@@ -210,8 +216,8 @@ class _Pretraining:
         ends += [f"{budget.epochs:g} epochs"] if budget.epochs is not None else []
         say_(
             f"Training: {settings.examples.objective}, masking by {settings.masking.kind}, {_lengths(settings)} "
-            f"({steps:,} steps an epoch), peak rate {settings.optimizer.learning_rate:g}, {' or '.join(ends)}, "
-            f"{settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
+            f"({steps:,} steps an epoch), {settings.optimizer.name} at a peak rate of {settings.optimizer.learning_rate:g}, "
+            f"{' or '.join(ends)}, {settings.device.precision}, seed {settings.run.seed}, into {self.folder.path}."
         )
         say_(f"Word frequencies alone give a masked-word loss of {reference:.3f} nats on the validation text.")
 

@@ -149,6 +149,9 @@ class _Steps:
         values = self._common(name) | {
             "inputs.corpus": (str(self.text / "corpus.txt"),),
             "model.size": "tiny",
+            "optimizer.name": "adamw",
+            "optimizer.learning_rate": 2e-3,
+            "batch.size": 32,
             "budget.steps": steps,
         }
         outcome = pretrain(PretrainSettings.model_validate(nest(values)), self.console)

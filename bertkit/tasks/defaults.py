@@ -6,6 +6,8 @@ The paper's grid for base and large (2e-5, 3e-5, 4e-5, 5e-5) starves narrow mode
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 from bertkit.tasks.task import Task
@@ -40,14 +42,28 @@ def training_defaults(task: Task, width: int) -> dict[str, Any]:
     return {"learning_rate": learning_rate(width, task.kind), "batch_size": 32, "epochs": 3.0, "warmup": 0.1, **task.training}
 
 
-# Width at most, peak rate, sequences a step. Tiny and mini: what the runs of docs/results.md were made with, not yet the best
-# of a grid (recipes/bench/rates.py makes one); from base on Devlin et al. 2019.
-_PRETRAINING = ((128, 2e-3, 32), (256, 1e-3, 32), (512, 5e-4, 64), (768, 1e-4, 256))
-_PRETRAINING_WIDEST = (1e-4, 256)
+# Pretraining by width at most: the optimizer, the peak rate of each, sequences a step. Tiny's and mini's were the best after
+# equal time on two cores (docs/speed.md has the runs); the others are from the literature, small of Clark et al. 2020, base of
+# Devlin et al. 2019. Muon's steps are scaled to AdamW's, so a rate that was not measured is AdamW's.
+_Row = tuple[int | float, str, Mapping[str, float], int]
+_PRETRAINING: tuple[_Row, ...] = (
+    (128, "muon", {"adamw": 2e-3, "muon": 4e-3}, 16),
+    (256, "adamw", {"adamw": 1e-3, "muon": 1e-3}, 8),
+    (512, "adamw", {"adamw": 5e-4, "muon": 5e-4}, 128),
+    (math.inf, "adamw", {"adamw": 1e-4, "muon": 1e-4}, 256),
+)
 _GOING_ON = 0.3  # of a new model's rate: what a checkpoint has learned is not to be shaken off
 
 
-def pretraining_defaults(width: int, *, going_on: bool = False) -> dict[str, Any]:
-    """``learning_rate`` and ``batch_size`` (sequences a step) of pretraining; ``going_on`` from a checkpoint: lower."""
-    rate, batch = next(((rate, batch) for most, rate, batch in _PRETRAINING if width <= most), _PRETRAINING_WIDEST)
-    return {"learning_rate": float(f"{rate * _GOING_ON:.2g}") if going_on else rate, "batch_size": batch}
+def pretraining_defaults(width: int, *, optimizer: str | None = None, going_on: bool = False) -> dict[str, Any]:
+    """``optimizer``, ``learning_rate`` (its peak) and ``batch_size`` (sequences a step) of pretraining.
+
+    Args:
+        width: Hidden units.
+        optimizer: The one that was asked for, if any.
+        going_on: From a checkpoint: AdamW, as its makers took in all likelihood, and a lower rate.
+    """
+    _, best, rates, batch = next(row for row in _PRETRAINING if width <= row[0])
+    name = optimizer or ("adamw" if going_on else best)
+    rate = float(f"{rates[name] * _GOING_ON:.2g}") if going_on else rates[name]
+    return {"optimizer": name, "learning_rate": rate, "batch_size": batch}

@@ -17,7 +17,9 @@ class OptimizerSettings(Settings):
     """AdamW's settings (Loshchilov and Hutter 2019), as Devlin et al. 2019 use it, and Muon's."""
 
     name: Literal["adamw", "muon"] = Field(
-        "adamw", description="adamw, or muon: steps of the matrices inside the layers made orthogonal, AdamW for the rest."
+        "adamw",
+        description="adamw, or muon: steps of the matrices inside the layers made orthogonal, AdamW for the rest; "
+        "not given: by size in pretraining, else adamw.",
     )
     learning_rate: float = Field(1e-4, gt=0, description="Peak learning rate; not given: by size and task.")
     beta1: float = Field(0.9, ge=0, lt=1, description="Decay of the mean of gradients, per step.")

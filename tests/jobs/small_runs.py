@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 # What makes a run small, and the same to the bit in every process: two layers, short sequences, one thread.
 SMALL = (
     "--size tiny --vocab-size 300 --max-length 32 --batch-size 8 --log-every 1 --precision fp32 "
-    "--set device.threads=1 --set inputs.validation_sequences=16 --workers 0"
+    "--set device.threads=1 --set inputs.validation_sequences=16 --workers 0 --set optimizer.name=adamw"
 )
 
 
