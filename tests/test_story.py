@@ -53,8 +53,8 @@ def test_from_a_text_to_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     # A text becomes a BERT, which has learned something of it.
     Path("help.txt").write_text("\n\n".join(topics[name] for name in sorted(topics)[:60]), encoding="utf-8")
     told = bertkit(
-        "pretrain", "--corpus", "help.txt", "--size", "tiny", "--vocab-size", "1000", "--max-length", "48", "--steps", "60",
-        "--lr", "2e-3", "--set", "inputs.validation_sequences=40", "--precision", "fp32",
+        "pretrain", "--corpus", "help.txt", "--size", "tiny", "--vocab-size", "1000", "--max-length", "48", "--steps", "120",
+        "--set", "inputs.validation_sequences=40", "--precision", "fp32",
     )  # fmt: skip
     pretrained = Path(told["output"])
     assert pretrained == Path("runs/help-tiny")
