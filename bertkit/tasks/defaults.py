@@ -47,7 +47,7 @@ def training_defaults(task: Task, width: int) -> dict[str, Any]:
 # Devlin et al. 2019. Muon's steps are scaled to AdamW's, so a rate that was not measured is AdamW's.
 _Row = tuple[int | float, str, Mapping[str, float], int]
 _PRETRAINING: tuple[_Row, ...] = (
-    (128, "muon", {"adamw": 2e-3, "muon": 4e-3}, 16),
+    (128, "muon", {"adamw": 2e-3, "muon": 4e-3}, 32),
     (256, "adamw", {"adamw": 1e-3, "muon": 1e-3}, 8),
     (512, "adamw", {"adamw": 5e-4, "muon": 5e-4}, 128),
     (math.inf, "adamw", {"adamw": 1e-4, "muon": 1e-4}, 256),

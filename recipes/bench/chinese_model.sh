@@ -14,4 +14,4 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export PYTHONPATH="$here/../..${PYTHONPATH:+:$PYTHONPATH}"
 exec "${PYTHON:-python3}" -m bertkit pretrain --corpus "$data/corpora/zhwiki-train.txt" --valid "$data/corpora/zhwiki-valid.txt" \
   --tokenizer "$data/vocab/bert-base-chinese-vocab.txt" --size mini --phases 128:0.9,512:0.1 --precision fp32 \
-  --steps 4000 --output runs/zh-mini "$@"
+  --steps 4000 --batch-size 32 --lr 1e-3 --output runs/zh-mini "$@"

@@ -158,7 +158,7 @@ class Run:
         words = ["pretrain", "--objective", "mlm", "--output", str(self.folder)]
         for flag in ("corpus", "valid", "tokenizer", "size", "precision"):
             words += [f"--{flag}", str(getattr(self.arguments, flag))]
-        words += ["--max-minutes", str(self.minutes), "--lr", self.rate, "--max-length", str(LENGTH)]
+        words += ["--max-minutes", str(self.minutes), "--lr", self.rate, "--batch-size", str(BATCH), "--max-length", str(LENGTH)]
         words += ["--save-every", every, "--keep-checkpoints", "1000", "--eval-every", "1000h"]
         words += ["--set", f"device.threads={self.arguments.threads}", "--set", "inputs.validation_sequences=8"]
         bertkit(*words, *self.arguments.more)

@@ -38,12 +38,12 @@ def test_wider_models_take_lower_rates_of_either_optimizer(width: int) -> None:
 
 def test_a_tiny_model_takes_muon_and_adamw_has_a_rate_that_it_bears(corpus: Path, tmp_path: Path) -> None:
     told = done(*argv(corpus, tmp_path / "own"))
-    assert taken(tmp_path / "own") == ("muon", 4e-3, 16)
+    assert taken(tmp_path / "own") == ("muon", 4e-3, 32)
     assert "muon at a peak rate of 0.004" in told.err
     done(*argv(corpus, tmp_path / "asked", "--set", "optimizer.name=adamw", "--batch-size", "4"))
     assert taken(tmp_path / "asked") == ("adamw", 2e-3, 4)
     done(*argv(corpus, tmp_path / "on")[:3], "--init-from", str(tmp_path / "own"), *argv(corpus, tmp_path / "on")[7:])
-    assert taken(tmp_path / "on") == ("adamw", 6e-4, 16)
+    assert taken(tmp_path / "on") == ("adamw", 6e-4, 32)
 
 
 def test_an_unfinished_run_of_a_time_with_one_default_goes_on_with_it(corpus: Path, tmp_path: Path) -> None:
