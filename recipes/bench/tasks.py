@@ -21,6 +21,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -233,7 +234,12 @@ def fresh_body(model: Path, folder: Path, seed: int) -> Path:
         draft.mkdir(parents=True)
         build_model("encoder", config, seed=seed).save(draft)
         load_wordpiece(model).save(draft, max_length=config.max_position_embeddings)
-        draft.rename(folder)
+        try:
+            draft.rename(folder)
+        except OSError:  # a run beside this one was quicker, with the same weights
+            if not folder.exists():
+                raise
+            shutil.rmtree(draft)
     return folder
 
 
