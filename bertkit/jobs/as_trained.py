@@ -47,6 +47,8 @@ def data_as_trained(settings: S, folder: Path, *, places: bool) -> S:
         say("as-trained", f"The run's own data is not there any more ({', '.join(gone)}).")
     if not found:
         return settings
+    if "folder" in found and Path(found["folder"]).is_file():  # eval's own --data file would be what it scores
+        found["train_file"] = found.pop("folder")
     say("as-trained", f"As the model was trained: {_words(found)}.")
     return fill(settings, {f"data.{name}": value for name, value in found.items()})
 

@@ -128,8 +128,6 @@ def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...], *, streamed:
     elif not any(p.role in roles for p in task.parts):
         roles = (task.parts[0].role,)  # a task of one part, AX
     data = settings.data
-    if "validation" in roles and data.train_file is not None and data.validation_file is None:
-        roles = ("train", "validation")  # what was held out of the training rows is found again from them
     found = load_parts(
         task,
         roles,
@@ -141,8 +139,6 @@ def chosen_parts(task: Task, settings: Any, roles: tuple[str, ...], *, streamed:
         strict=data.strict,
         streamed=streamed,
     )
-    if roles[0] == "train" and part != "train":
-        found.pop("train", None)
     return found if part is None else _the_part(found, part, task)
 
 

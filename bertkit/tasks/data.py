@@ -117,28 +117,31 @@ def load_parts(
 
     Files that are named come before ``folder``, and ``folder`` (a folder, one file, or a hub name) before the task's own hub
     data; files given touch no network. Where there is training data and no validation part, 10 % of it are held out, and
-    that is said; of several validation parts (MNLI's) one that is not there is said. With ``streamed`` the rows of a file
-    are read when they are used (:class:`StreamedRows`).
+    that is said, whether training is asked for or not: who scores a run finds the very rows that its training held out. Of
+    several validation parts (MNLI's) one that is not there is said. With ``streamed`` the rows of a file are read when they
+    are used (:class:`StreamedRows`).
 
     Raises:
         MissingError: A file, folder, data set or a whole role is not there (exit 4).
         DataError: A file cannot be read (exit 3).
     """
     kind = kind_of(task)
-    read = partial(_read, kind, task, strict=strict, streamed=streamed and "train" not in roles)
     named = {"train": train_file, "validation": validation_file, "test": test_file}
-    parts: dict[str, TaskPart] = {}
-    if any(named[role] for role in roles):
-        for role in roles:
-            if (path := named[role]) is not None:
-                parts[role] = read(role, Path(path))
+    beside = ["train"] if "validation" in roles and "train" not in roles else []
+    files_alone = folder is None and any(named[role] for role in (*roles, *beside))
+
+    def there(roles: Sequence[str]) -> dict[str, TaskPart]:
+        read = partial(_read, kind, task, strict=strict, streamed=streamed and "train" not in roles)
+        parts = {role: read(role, Path(path)) for role in roles if (path := named[role]) is not None}
         missing = [role for role in roles if role not in parts]
-        if folder is not None and missing:
-            parts |= _found(kind, task, missing, folder, read)
-    else:
-        parts = _found(kind, task, roles, folder, read)
+        return parts if files_alone or not missing else parts | _found(kind, task, missing, folder, read)
+
+    parts = there(roles)
+    if beside and not any(part.role == "validation" for part in parts.values()):
+        parts |= there(beside)
     parts = _with_validation(kind, task, parts, roles)
-    return {name: _first(part, max_train_samples if part.role == "train" else max_eval_samples) for name, part in parts.items()}
+    most = {"train": max_train_samples}
+    return {name: _first(part, most.get(part.role, max_eval_samples)) for name, part in parts.items() if part.role in roles}
 
 
 def require_gold(kind: Kind, task: Task, part: TaskPart) -> None:
@@ -252,7 +255,7 @@ def _say_absent(task: Task, wanted: Sequence[Part], found: Sequence[str], source
 def _with_validation(kind: Kind, task: Task, parts: dict[str, TaskPart], roles: Sequence[str]) -> dict[str, TaskPart]:
     """Holds 10 % of the training rows out where they have no validation beside them; every role must then be there."""
     there = {part.role for part in parts.values()}
-    if {"train", "validation"} <= set(roles) and "train" in there and "validation" not in there:
+    if "validation" in roles and "train" in there and "validation" not in there:
         train = parts["train"]
         kept, held = hold_out(train.rows, kind.texts, labels_of=_classes, where=train.source)
         say(

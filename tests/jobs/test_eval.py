@@ -69,6 +69,23 @@ def test_a_run_is_scored_on_the_data_that_it_was_trained_with(bertkit: Call, tin
     assert "--train-file" not in lost.report["error"]["hint"]
 
 
+@pytest.mark.parametrize("named", [("--data", "mine/train.csv"), ("--data", "mine"), ("--train-file", "mine/train.csv")])
+def test_what_training_held_out_is_scored_however_its_data_were_named(bertkit: Call, tiny: Path, named: tuple[str, str]) -> None:
+    """The rows that the model has learned from are never taken for its validation."""
+    Path("mine").mkdir()
+    rows = [review(number) for number in range(60)]
+    Path("mine/train.csv").write_text("label,text\n" + "".join(f'{label},"{text}"\n' for text, label in rows))
+    trained = bertkit("finetune", "classification", "--model", tiny, *named, "--steps", "2", "--max-length", "32")
+    assert trained.code == 0, trained.err
+    scored = bertkit("eval", "classification")
+    assert scored.code == 0, scored.err
+    assert scored.warned("held-out") == trained.warned("held-out")
+    assert {name: trained.metrics[name] for name in ("accuracy", "examples")} == {
+        name: scored.metrics[name] for name in ("accuracy", "examples")
+    }
+    assert 0 < scored.metrics["examples"] < 60
+
+
 def test_settings_of_batches_change_no_prediction(bertkit: Call, trained: Path, sst2: Path) -> None:
     found = []
     for flags in ((), ("--batch-size", "7"), ("--micro-tokens", "64"), ("--batch-size", "1")):
