@@ -12,7 +12,7 @@ from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Kind
 from bertkit.tasks.labels import Labels
 from bertkit.tasks.prediction import Prediction
-from bertkit.tasks.predictions import by_id, check_form, read_predictions, respelled
+from bertkit.tasks.predictions import by_id, check_form, read_predictions, respelled, tell_beyond
 from bertkit.tasks.task import Task
 
 FILE = "predictions.jsonl"
@@ -66,6 +66,7 @@ def _own(path: Path, labels: Labels) -> list[Prediction]:
 
 def _by_row(kind: Kind, path: Path, found: Sequence[Prediction], part: TaskPart, labels: Labels) -> list[Prediction]:
     ordered = in_order(found, [row.id for row in part.rows], path)
+    tell_beyond(path, len(found), len(ordered))
     # The gold is the data's: the file may stem from a part that had none.
     golds = kind.golds(part.rows, labels)
     predictions = [replace(one, gold=gold) for one, gold in zip(ordered, golds, strict=True)]

@@ -9,6 +9,7 @@ from typing import Any
 
 from bertkit.errors import DataError
 from bertkit.labelled.tables import open_table
+from bertkit.tasks.predictions import tell_beyond
 from bertkit.tasks.task import Task
 
 
@@ -41,4 +42,5 @@ def read_answers(path: Path, ids: Sequence[str]) -> list[tuple[str, str]]:
     missing = [one for one in ids if one not in found]
     if missing:
         raise DataError(f"{len(missing)} of {len(ids)} rows have no prediction, the first is id {missing[0]}.", where=str(path))
+    tell_beyond(path, len(found), len(ids))
     return [found[one] for one in ids]

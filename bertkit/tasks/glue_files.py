@@ -8,6 +8,7 @@ from typing import Any
 
 from bertkit.errors import DataError
 from bertkit.labelled.files import lines_of, read_utf8
+from bertkit.tasks.predictions import tell_beyond
 from bertkit.tasks.task import Task
 
 _HEADS = ("prediction", "label")
@@ -49,6 +50,7 @@ def read_answers(path: Path, ids: Sequence[str]) -> list[tuple[str, str]]:
         raise DataError(
             f"{len(missing)} of {len(ids)} rows have no prediction, the first is index {missing[0]}.", where=str(path)
         )
+    tell_beyond(path, len(found), len(ids))
     return [found[key] for key in keys]
 
 

@@ -56,6 +56,15 @@ def read_predictions(path: Path) -> list[Prediction]:
     return list(each_prediction(path))
 
 
+def tell_beyond(path: Path, predictions: int, rows: int) -> None:
+    """Says where a file has predictions of more rows than are scored: official files of dev and test bear one name."""
+    if predictions > rows:
+        say(
+            "more-predictions",
+            f"{path} has {predictions:,} predictions, and {rows:,} rows are scored: is it the file of another part?",
+        )
+
+
 def each_prediction(path: Path) -> Iterator[Prediction]:
     """The same, one after the other."""
     for number, line in enumerate(files.read_lines(path), start=1):

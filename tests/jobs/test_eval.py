@@ -112,6 +112,20 @@ def test_glues_file_is_scored(bertkit: Call, sst2: Path, tmp_path: Path, spellin
     assert [(one.value, one.gold) for one in kept] == list(zip(said, gold, strict=True))
 
 
+def test_a_file_of_more_predictions_than_rows_is_told(bertkit: Call, sst2: Path) -> None:
+    """The test part's official file has the name of dev's, and its numbers of rows begin at 0 as well."""
+    Path("SST-2.tsv").write_text("index\tprediction\n" + "".join(f"{number}\t1\n" for number in range(30)))
+    Path("said.jsonl").write_text(
+        "".join(f'{{"id": "{number}", "gold": null, "prediction": "positive", "score": 1.0}}\n' for number in range(30))
+    )
+    for file in ("SST-2.tsv", "said.jsonl"):
+        done = bertkit("eval", "sst2", "--predictions", file, "--data", sst2)
+        assert done.metrics["examples"] == 24
+        assert done.warned("more-predictions") == [
+            f"{file} has 30 predictions, and 24 rows are scored: is it the file of another part?"
+        ]
+
+
 def test_what_predict_wrote_for_a_part_without_labels_is_scored_later(bertkit: Call, trained: Path, sst2: Path) -> None:
     assert bertkit("predict", "sst2", "--model", trained, "--data", sst2, "--output", "said/said.jsonl").code == 0
     assert {record["gold"] for record in predictions(Path("said/said.jsonl"))} == {None}
