@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -100,7 +101,7 @@ def text_of(cells: Mapping[str, Any], name: str, joined: str | None, place: Plac
         raise DataError(f"Column {name!r} has no text here.", where=str(place), hint='An empty text is written "".')
     if isinstance(value, list | tuple) and joined is not None:
         value = joined.join(plain(item) for item in value)
-    if isinstance(value, list | tuple | dict):
+    if isinstance(value, list | tuple | dict | bytes):
         raise DataError(f"Column {name!r} holds {_kind_of(value)}, where a text is asked for.", where=str(place))
     return of_characters(plain(value), name, place)
 
@@ -127,6 +128,8 @@ def id_of(cells: Mapping[str, Any], columns: Columns, place: Place, number: int)
 
 
 def _kind_of(value: Any) -> str:
+    if isinstance(value, bytes):
+        return "bytes that are not UTF-8"
     return "an object" if isinstance(value, dict) else "a list"
 
 
@@ -184,6 +187,12 @@ def label_of(value: Any, columns: Columns, place: Place) -> Label:
     if columns.kind == "number":
         return _number(value, columns, place)
     if columns.kind == "several":
+        if isinstance(value, str) and _spells_a_list(value):
+            raise DataError(
+                f"Column {columns.label!r} holds a list spelled as a text, {value!r}.",
+                where=str(place),
+                hint=f"Part bare names by {columns.delimiter!r}, without brackets and quotes, or keep lists in JSON lines.",
+            )
         names = value if isinstance(value, list | tuple) else plain(value).split(columns.delimiter)
         return tuple(_class(name, columns, place) for name in names)
     if isinstance(value, list | tuple):
@@ -193,6 +202,16 @@ def label_of(value: Any, columns: Columns, place: Place) -> Label:
             hint="`multilabel` is the task over texts with several.",
         )
     return _class(value, columns, place)
+
+
+def _spells_a_list(text: str) -> bool:
+    """Whether this is how Python (and so pandas, in a CSV) or JSON spells a list."""
+    if not (text.lstrip().startswith("[") and text.rstrip().endswith("]")):
+        return False
+    try:
+        return isinstance(ast.literal_eval(text.strip()), list)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
 
 
 def _indicated(cells: Mapping[str, Any], columns: Columns, place: Place) -> tuple[str, ...] | None:
@@ -219,7 +238,7 @@ def _number(value: Any, columns: Columns, place: Place) -> float:
 
 def _class(value: Any, columns: Columns, place: Place) -> str:
     """The class: a name as it stands or, where the file writes numbers or codes, the name that these stand for."""
-    if value is None or isinstance(value, list | tuple | dict):
+    if value is None or isinstance(value, list | tuple | dict | bytes):
         what = "nothing" if value is None else _kind_of(value)
         raise DataError(f"Column {columns.label!r} holds {what}, where the name of a label is asked for.", where=str(place))
     name = of_characters(plain(value).strip(), str(columns.label), place)

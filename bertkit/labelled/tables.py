@@ -201,9 +201,12 @@ def _no_parquet(path: Path, error: Exception) -> DataError:
 
 
 def _rows_of(batch: Any, path: Path, before: int) -> list[dict[str, Any]]:
-    """The records of a part of a table, behind ``before`` others; DataError with the row where a cell is no UTF-8."""
+    """The records of a part of a table, behind ``before`` others; DataError with the row where a text is no UTF-8.
+
+    Cells of bytes are texts to those writers that leave out the mark of a string (Hive, Impala); what is none stays bytes.
+    """
     try:
-        return list(batch.to_pylist())
+        records: list[dict[str, Any]] = batch.to_pylist()
     except UnicodeDecodeError:
         for number in range(batch.num_rows):
             try:
@@ -213,6 +216,16 @@ def _rows_of(batch: Any, path: Path, before: int) -> list[dict[str, Any]]:
                 found = f"Byte 0x{error.object[error.start]:02X} is not UTF-8."
                 raise DataError(found, where=where, hint="Mend the row.") from None
         raise
+    for record in records:
+        record.update((name, _text(value)) for name, value in record.items() if isinstance(value, bytes))
+    return records
+
+
+def _text(value: bytes) -> str | bytes:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:  # a picture in a column that nobody asks for; a text's reader names it
+        return value
 
 
 def _hub_label_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:

@@ -177,3 +177,29 @@ def test_reading_needs_no_slow_library_and_no_utf8_locale(tmp_path: Path) -> Non
         [sys.executable, "-c", script, str(path.parent)], env=environment, capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == ascii(("naïve 中文", "é"))
+
+
+def test_bytes_of_parquet_are_texts_where_they_are_utf8(tmp_path: Path) -> None:
+    """Hive and Impala leave out the mark of a string; a picture in another column is nobody's text."""
+    import pyarrow.parquet
+
+    path = tmp_path / "bytes.parquet"
+    table = {"text": ["né".encode(), b"b"], "label": [b"x", b"y"], "image": [b"\xff\xd8", b"\x89"]}
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    rows, _ = read_table(path, Columns())
+    assert [(row.text, row.label) for row in rows] == [("né", "x"), ("b", "y")]
+    for columns in (Columns(text="image"), Columns(label="image")):
+        with pytest.raises(DataError, match="holds bytes that are not UTF-8") as fault:
+            read_table(path, columns)
+        assert fault.value.where == f"{path}, row 1"
+
+
+@pytest.mark.parametrize("spelled", ["['red', 'cat']", "[]", '["red"]', "['red' 'cat']"])
+def test_a_list_that_is_spelled_as_a_text_is_no_name(tmp_path: Path, spelled: str) -> None:
+    """What pandas writes into a CSV for lists would be labels with brackets and quotes in their names."""
+    path = tmp_path / "lists.csv"
+    quoted = spelled.replace('"', '""')
+    path.write_text(f'text,label\na,[red]\nb,"{quoted}"\n')
+    with pytest.raises(DataError, match="a list spelled as a text") as fault:
+        read_table(path, Columns(kind="several"))
+    assert fault.value.where == f"{path}, line 3"
