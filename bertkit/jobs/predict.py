@@ -25,7 +25,7 @@ from bertkit.jobs.models import tokenizer_of
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.jobs.start import Machine
-from bertkit.labelled.rows import RowReport
+from bertkit.labelled.rows import RowReport, TextRow
 from bertkit.notices import hushed
 from bertkit.settings.commands import PredictSettings
 from bertkit.tasks.coverage import Coverage
@@ -130,7 +130,8 @@ def predicted(
         for part in parts.values():
             read = _windows(part.rows if lines is None else lines, machine)
             start = next(read, [])  # a file that is not there is told before the model is loaded
-            scorer = scorer_of(folder, settings, task, kind, part, machine)
+            with hushed("positive-label"):  # no f1 is counted here
+                scorer = scorer_of(folder, settings, task, kind, part, machine)
             scorer = replace(scorer, settings=kind_as_tuned(scorer.settings, folder, task.trained_as))
             coming = chain([start] if start else [], read)
             yield PartOnItsWay(part=part, windows=_predictions(scorer, part, coming, folder, settings, console))
@@ -160,7 +161,7 @@ def _predictions(
     with nullcontext(_silent) if on_screen else console.progress(f"Scoring {part.name}") as update:
         for rows in read:
             with hushed("unknown-types"):  # nobody scores here, and each window would say its own counts
-                encoded = scorer.kind.encode(rows, wordpiece, scorer.labels, scorer.settings, segments=segments)
+                encoded = scorer.kind.encode(_unscored(rows), wordpiece, scorer.labels, scorer.settings, segments=segments)
             window = EncodedPart(part=replace(part, rows=rows), encoded=encoded)
             with console.stop.deferred():
                 found = scorer.predictions(window, stop=lambda: console.stop.number, progress=told)
@@ -174,6 +175,11 @@ def _predictions(
             yield found
     for line in coverage.lines():
         console.say(f"{part.name}: {line}")
+
+
+def _unscored(rows: list[Any]) -> list[Any]:
+    """The rows as a model reads them: a label that it does not know (a test part's ``?``) is handed on, and checked by nobody."""
+    return [replace(row, label=None) if isinstance(row, TextRow) else row for row in rows]
 
 
 def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str, Path]:

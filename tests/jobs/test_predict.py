@@ -51,6 +51,17 @@ def test_lines_of_stdin_go_to_stdout(
     assert not Path("said.jsonl").exists()
 
 
+def test_labels_that_the_model_does_not_know_are_handed_on(bertkit: Call, trained: Path) -> None:
+    """Test parts have placeholders for what is hidden; only who scores needs golds that a model can give."""
+    Path("new.csv").write_text("text,label\na good film,?\na bad film,positive\n")
+    named = ("--test-file", "new.csv", "--text-column", "text", "--label-column", "label")
+    done = bertkit("predict", "classification", "--model", trained, *named, "--output", "out.jsonl")
+    assert done.code == 0, done.err
+    assert [record["gold"] for record in predictions(Path("out.jsonl"))] == ["?", "positive"]
+    assert not done.warned("positive-label")
+    assert bertkit("eval", "classification", "--model", trained, *named).report["error"]["where"] == "new.csv, line 2"
+
+
 def test_a_test_part_without_labels(bertkit: Call, trained: Path, sst2: Path) -> None:
     refused = bertkit("eval", "sst2", "--model", trained, "--data", sst2, "--part", "test", "--output", "out")
     assert (refused.code, refused.report["error"]["kind"]) == (3, "data")
