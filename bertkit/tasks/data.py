@@ -198,9 +198,10 @@ def _hub(task: Task, name: str | None, wanted: Sequence[Part]) -> HubData:
     if name is None or (task.hub and name == task.hub.id):
         assert task.hub is not None  # _found has asked
         return task.hub
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
+    endings = {Path(file).suffix for part in task.parts for file in part.files}
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith(".") or Path(name).suffix in endings - {""}:
         raise MissingError(
-            f"There is no folder {name!r}.",
+            f"There is no file or folder {name!r}.",
             where="--data",
             hint=f"Give a folder with {_names(wanted)}, a file, or a data set's name on the hub.",
         )

@@ -35,7 +35,7 @@ def labels_of(rows: Sequence[TextRow], task: Task, model_labels: Sequence[str] |
 
 
 def _one_output(model_labels: Sequence[str] | None, task: Task, for_training: bool) -> Labels:
-    name = model_labels[0] if model_labels else "score"
+    name = model_labels[0] if model_labels and len(model_labels) == 1 else "score"
     new_head = for_training and (model_labels is None or len(model_labels) != 1)
     if model_labels is not None and len(model_labels) != 1:
         match_labels([name], model_labels, for_training=for_training, task=task.name)

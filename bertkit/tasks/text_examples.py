@@ -199,7 +199,7 @@ def _target(row: TextRow, labels: Labels, for_training: bool) -> Target | None:
             raise DataError("A training row has no label.", where=str(row.place))
         return None
     if labels.problem == "regression":
-        return float(row.label) if not isinstance(row.label, tuple) else _unknown(row, labels)
+        return float(row.label) if not isinstance(row.label, tuple) else _unknown(row.label, row, labels)
     if labels.problem == "multi_label_classification":
         several = np.zeros(labels.outputs, np.float32)
         for name in row.label if isinstance(row.label, tuple) else (str(row.label),):
@@ -210,13 +210,13 @@ def _target(row: TextRow, labels: Labels, for_training: bool) -> Target | None:
 
 def _number(name: str, row: TextRow, labels: Labels) -> int:
     number = labels.number(name)
-    return _unknown(row, labels) if number is None else number
+    return _unknown(name, row, labels) if number is None else number
 
 
-def _unknown(row: TextRow, labels: Labels) -> int:
+def _unknown(name: object, row: TextRow, labels: Labels) -> int:
     known = ", ".join(labels.names[:20]) + (", …" if labels.outputs > 20 else "")
     raise DataError(
-        f"The label {row.label!r} is none of {known}.",
+        f"The label {name!r} is none of {known}.",
         where=str(row.place),
         hint="Mend the row, or train on data that has this label.",
     )

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-from bertkit.errors import DataError, UsageError
+from bertkit.errors import DataError, ModelError, UsageError
+from bertkit.labelled.rows import Place, TextRow
 from bertkit.notices import collecting
 from bertkit.tasks.classification import Classification
 from bertkit.tasks.data import load_parts, require_gold, with_columns
+from bertkit.tasks.labels import Labels
 from bertkit.tasks.registry import task_named
 from bertkit.tasks.task import Task
+from bertkit.tasks.text_examples import _target
 
 KIND = Classification()
 SEVERAL, NUMBER, ONE = (task_named(name) for name in ("multilabel", "regression", "classification"))
@@ -128,6 +131,16 @@ def test_labels_that_differ_in_case_alone_are_refused(tmp_path: Path) -> None:
     rows = load_parts(ONE, ("train",), train_file=str(write(tmp_path, "a.csv", "text,label\na,US\nb,us\nc,eu\n")))["train"].rows
     with pytest.raises(DataError, match="'US' and 'us' differ in case alone"):
         KIND.labels(rows, ONE, None, for_training=True)
+
+
+def test_a_label_that_the_head_lacks_is_named_by_itself() -> None:
+    """Of several labels of a row the one that is unknown; and what a regression has is no label of the model's."""
+    row = TextRow(id="0", text="a", label=("cat", "emu"), place=Place("dev.jsonl", 3))
+    with pytest.raises(DataError, match="The label 'emu' is none of cat, dog") as fault:
+        _target(row, Labels(names=("cat", "dog"), problem="multi_label_classification"), for_training=False)
+    assert fault.value.where == "dev.jsonl, line 3"
+    with pytest.raises(ModelError, match=r"2 labels \(bad, good\), but regression has 1 \(score\)"):
+        KIND.labels([], NUMBER, ("bad", "good"), for_training=False)
 
 
 def test_quotes_tabs_and_odd_characters_arrive_letter_for_letter(tmp_path: Path) -> None:

@@ -75,8 +75,9 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     assert "train.csv" in str(caught.value.where)
     with pytest.raises(MissingError, match="no validation part"):
         load_parts(OWN, ("validation",), folder=str(tmp_path))
-    with pytest.raises(MissingError, match="no folder"):
-        load_parts(OWN, folder=str(tmp_path / "none"))
+    for name in (str(tmp_path / "none"), "own/dev.csv", "dev.jsonl"):  # the last two could be names of the hub, and are files'
+        with pytest.raises(MissingError, match="no file or folder"):
+            load_parts(OWN, folder=name)
     with pytest.raises(UsageError, match="no data of its own") as refused:
         load_parts(OWN)
     assert "--train-file" in str(refused.value.hint)
