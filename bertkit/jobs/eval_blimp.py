@@ -28,6 +28,7 @@ from bertkit.tasks.predictions import read_predictions
 from bertkit.tasks.pseudo_likelihood import MaskedCopies, log_likelihoods
 
 NAME = "blimp"
+_SHOWN = 60  # characters of a sentence in an error
 _CREDITS = {"good": 1.0, "tie": 0.5, "bad": 0.0}
 Credits = dict[str, list[float]]
 
@@ -106,7 +107,8 @@ def _sentences(pairs: Sequence[SentencePair], probed: Probed) -> tuple[list[tupl
     for place, ids in enumerate(probed.wordpiece.encode(texts)):
         if not 0 < len(ids) <= most:
             what = f"has {len(ids):,} tokens, and the model takes {most}" if len(ids) else "has no token"
-            raise DataError(f"The sentence {texts[place]!r} {what}.", where=str(pairs[place // 2].place))
+            shown = texts[place] if len(texts[place]) <= _SHOWN else f"{texts[place][:_SHOWN]}…"
+            raise DataError(f"The sentence {shown!r} {what}.", where=str(pairs[place // 2].place))
         if ids.tobytes() not in known:
             known[ids.tobytes()] = len(sentences)
             sentences.append(ids)

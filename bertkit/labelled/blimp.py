@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.errors import DataError, MissingError, UsageError, nearest
-from bertkit.labelled.files import lines_of, read_utf8
+from bertkit.labelled.files import lines_of, no_character, read_utf8
 from bertkit.labelled.rows import Place
 
 _NAMES = """
@@ -109,6 +109,9 @@ def _pair(line: str, path: Path, number: int) -> SentencePair:
     fields = ("sentence_good", "sentence_bad", "UID", "linguistics_term")
     if not isinstance(record, dict) or not all(isinstance(record.get(name), str) for name in fields):
         raise DataError(f"The line is no pair of BLiMP's: it needs the texts {', '.join(fields)}.", where=str(place))
+    for name in fields:
+        if (fault := no_character(record[name])) is not None:
+            raise DataError(f"{name} holds {fault}.", where=str(place))
     if record["UID"] != path.stem:
         raise DataError(f"The pair is of the set {record['UID']!r}, and the file is {path.stem}'s.", where=str(place))
     return SentencePair(

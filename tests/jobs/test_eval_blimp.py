@@ -185,6 +185,11 @@ def test_files_that_are_not_blimps(bertkit: Call, tiny: Path, make_model: MakeMo
         assert words in refused(3, odd)
     write_sets(odd, {"wh_island": ("x", [("a", "\u200b")])})
     assert "no token" in refused(3, odd)
+    write_sets(odd, {"wh_island": ("x", [("a " * 700, "b")])})
+    assert f"The sentence '{'a ' * 30}…' has 700 tokens" in refused(3, odd)
+    half = '{"sentence_good": "a \\ud800", "sentence_bad": "b", "UID": "wh_island", "linguistics_term": "x"}'
+    (odd / "wh_island.jsonl").write_text(half, encoding="utf-8")
+    assert "sentence_good holds half a surrogate pair" in refused(3, odd)
     write_sets(odd, {"wh_island": ("x", [("a", "b")])})
     plain = (odd / "wh_island.jsonl").read_bytes()
     (odd / "wh_island.jsonl").write_bytes(b"\xef\xbb\xbf" + plain.replace(b"\n", b"\r\n"))
