@@ -19,6 +19,7 @@ from bertkit.labelled.glue import glue_rows
 from bertkit.labelled.rows import Place, RowReport, TextRow
 from bertkit.labelled.tables import columns_of, rows_from_records, table_rows
 from bertkit.metrics.bootstrap import Resampled
+from bertkit.notices import say
 from bertkit.tasks import clue_files, glue_files
 from bertkit.tasks.class_weights import weighted
 from bertkit.tasks.detail import Detail
@@ -93,15 +94,20 @@ class Classification:
         if columns.plain and path.suffix.lower() in (".tsv", ".txt"):
             return glue_rows(path, columns, report, strict=strict)
         if task.hub and task.hub.columns and path.exists():
-            # A Parquet or CSV copy of the hub's data has the hub's column names.
-            known = columns_of(path)
-            if columns.text not in known and task.hub.columns.text in known:
-                columns = replace(task.hub.columns, names=task.labels)
+            # A Parquet or CSV copy of the hub's data has the hub's column names: of the texts or (STS-B) of the label alone.
+            known, hub = columns_of(path), task.hub.columns
+            if hub.text in known and (columns.text not in known or (columns.label not in known and hub.label in known)):
+                columns = replace(hub, names=task.labels)
         return table_rows(path, columns, report)
 
     def from_line(self, number: int, line: str, task: Task) -> TextRow:
         """A text that was piped in, or two parted by a TAB."""
         text, tab, pair = line.partition("\t")
+        if not tab and task.columns is not None and task.columns.pair is not None:
+            say(
+                "one-text",
+                "The task is of pairs, and not every line is two texts parted by a TAB: what is one is read alone.",
+            )
         return TextRow(id=str(number - 1), text=text, pair=pair if tab else None, place=Place("stdin", number))
 
     def from_records(self, records: Iterable[Mapping[str, Any]], task: Task, *, source: str) -> tuple[list[TextRow], RowReport]:

@@ -92,6 +92,25 @@ def test_snli_leaves_out_what_its_annotators_did_not_agree_on(tmp_path: Path) ->
     assert said[0].message.startswith(f"2 rows were skipped: {tmp_path}/snli_1.0_train.jsonl, line 2: no label; ")
 
 
+def test_a_csv_of_the_hubs_data_is_read_by_its_own_names(tmp_path: Path) -> None:
+    """With the classes of a test part hidden as -1, and STS-B's numbers in a column of another name than in GLUE's file."""
+    path = tmp_path / "copy.csv"
+    path.write_text("idx,sentence,label\n0,a film,-1\n1,a book,1\n", encoding="utf-8")
+    assert [row.label for row in KIND.read(path, task_named("sst2"))[0]] == [None, "positive"]
+    path.write_text("sentence1,sentence2,label,idx\na,b,2.5,7\n", encoding="utf-8")
+    assert [(row.id, row.label) for row in KIND.read(path, task_named("stsb"))[0]] == [("7", 2.5)]
+
+
+def test_a_line_alone_where_pairs_are_asked_for_is_told() -> None:
+    with collecting() as heard:
+        rows = [KIND.from_line(number, line, task_named("rte")) for number, line in enumerate(("a\tb", "a", "c"), 1)]
+    assert [row.pair for row in rows] == ["b", None, None]
+    assert [notice.kind for notice in heard] == ["one-text"]
+    with collecting() as silent:
+        KIND.from_line(1, "a", task_named("sst2"))
+    assert not silent
+
+
 def test_hidden_labels_of_the_hub_are_none() -> None:
     """SNLI's -1 leaves its row out, STS-B's -1.0 hides all of a test part, and 0.0 is a score."""
     snli, stsb = (replace(task, columns=task.hub.columns) for task in map(task_named, ("snli", "stsb")) if task.hub)
