@@ -155,7 +155,9 @@ def predict(
         raise SettingsError("Give either texts or data to predict.", where="predict(texts=…, data=…)")
     given = arguments(settings, None, False, model=model, data=data)
     made = of_task("predict", predict_settings, task, given, None)
-    lines = io.StringIO("".join(f"{line}\n" for line in _written(map(_line, texts or ()))))
+    lines = io.StringIO("".join(f"{line}\n" for line in _written(map(_line, _each(texts or (), pairs=True)))))
+    if texts is not None and not lines.getvalue():
+        return []
 
     def job(console: Console) -> Outcome:
         parts = predicting.predicted(made, console, Machine.of(made.device), lines)
@@ -190,7 +192,7 @@ def embed(texts: Iterable[str], *, model: Place, settings: Values | None = None,
         embedder = Embedder.of(made)
         with console.progress("Embedding", safe=True) as update:
             found = [np.zeros((0, embedder.width), dtype=np.float32)]
-            for window in embedder.windows(_written(texts)):
+            for window in embedder.windows(_written(_each(texts))):
                 found.append(window.vectors)
                 update(embedder.texts)
         embedder.tell()
@@ -215,6 +217,17 @@ def load_encoder(model: Place, *, device: str = "cpu") -> Encoder:
     """
     loaded, _ = load_model(model_folder(os.fspath(model)), "encoder")
     return loaded.encoder.to(device).eval()
+
+
+def _each(texts: Iterable[Any], *, pairs: bool = False) -> Iterator[Any]:
+    """The texts (or pairs of them) one after the other; what is none is named, and a single text is no row of characters."""
+    if isinstance(texts, str | bytes):
+        raise SettingsError("This is one text, where several are asked for: give a list.", where="texts")
+    for number, text in enumerate(texts):
+        parts = text if pairs and isinstance(text, tuple | list) else (text,)
+        if not all(isinstance(part, str) for part in parts):
+            raise DataError(f"This is no text: {text!r}.", where=f"texts[{number}]")
+        yield text
 
 
 def _written(texts: Iterable[str]) -> Iterator[str]:

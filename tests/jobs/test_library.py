@@ -76,3 +76,16 @@ def test_half_a_surrogate_pair_is_named_by_its_text(make_model: MakeModel) -> No
     for call in (lambda texts: library.predict("tokens", texts, model=tagger), lambda texts: library.embed(texts, model=tagger)):
         with pytest.raises(DataError, match=r"half a surrogate pair \(U\+D83D\).*texts\[1\]"):
             call(["good", "bad\ud83d"])
+
+
+def test_one_text_is_no_list_of_characters(make_model: MakeModel) -> None:
+    tagger = make_model("tagging", ("O", "B-X", "I-X"))
+    for call in (lambda texts: library.predict("tokens", texts, model=tagger), lambda texts: library.embed(texts, model=tagger)):
+        with pytest.raises(SettingsError, match="one text, where several"):
+            call("good")
+        for odd in (None, float("nan"), 1):
+            with pytest.raises(DataError, match=r"no text.*texts\[1\]"):
+                call(["good", odd])
+        assert len(call([])) == 0
+    with pytest.raises(DataError, match=r"no text.*texts\[0\]"):
+        library.embed([("a", "b")], model=tagger)  # type: ignore[list-item]  # pairs have no vector
