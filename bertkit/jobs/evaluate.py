@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bertkit.errors import MissingError, UsageError, nearest
+from bertkit.errors import FolderError, MissingError, UsageError, nearest
 from bertkit.jobs.added_metrics import AddedMetrics
 from bertkit.jobs.as_trained import data_as_trained, kind_as_trained
 from bertkit.jobs.console import Console
@@ -46,6 +46,8 @@ def evaluate(settings: EvalSettings, console: Console) -> Outcome:
 
 
 def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Outcome:
+    if settings.output is not None:
+        _refuse_file(Path(settings.output))  # before the work, not behind it
     model = None if settings.predictions is not None else machine.peers.main_only(lambda: chosen_model(settings))
     if model is not None:
         settings = data_as_trained(settings, model, places=True)
@@ -83,6 +85,12 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
             scored[name] = ScoredPart(part=part, predictions=said, coverage=encoded.encoded.coverage)
     evaluation = Evaluation(settings=settings, task=task, kind=kind, labels=labels, model=model, added=added.metrics)
     return machine.peers.main_only(lambda: evaluation.finish(scored, gates[0] if gates else None, console))
+
+
+def _refuse_file(output: Path) -> None:
+    there = next(place for place in (output, *output.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise FolderError("Evaluations go to a folder, and this is a file.", where=str(there), hint="Choose another --output.")
 
 
 def chosen_model(settings: Any) -> Path:

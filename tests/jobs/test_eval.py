@@ -112,6 +112,15 @@ def test_glues_file_is_scored(bertkit: Call, sst2: Path, tmp_path: Path, spellin
     assert [(one.value, one.gold) for one in kept] == list(zip(said, gold, strict=True))
 
 
+def test_an_output_that_is_a_file_is_refused_before_the_work(bertkit: Call, trained: Path, sst2: Path) -> None:
+    Path("taken").write_text("mine")
+    for place in ("taken", "taken/below"):
+        done = bertkit("eval", "sst2", "--model", trained, "--data", sst2, "--output", place)
+        assert (done.code, done.report["error"]["kind"]) == (2, "folder")
+        assert "Scoring" not in done.err
+    assert Path("taken").read_text() == "mine"
+
+
 def test_a_file_of_more_predictions_than_rows_is_told(bertkit: Call, sst2: Path) -> None:
     """The test part's official file has the name of dev's, and its numbers of rows begin at 0 as well."""
     Path("SST-2.tsv").write_text("index\tprediction\n" + "".join(f"{number}\t1\n" for number in range(30)))
