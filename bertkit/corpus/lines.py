@@ -97,5 +97,5 @@ def _decode(raw: bytes, stream: Unpacked, offset: int, number: int, replace: boo
         raise DataError(
             "The text is not UTF-8.",
             where=f"{stream.name}, line {line}, byte offset {offset + skipped + error.start}{unpacked}, byte 0x{bad:02X}",
-            hint=looks_like(raw) or "Convert the file to UTF-8, or give --encoding-errors replace.",
+            hint=looks_like(raw) or "Convert the file to UTF-8 (of a corpus: or give --encoding-errors replace).",
         ) from None

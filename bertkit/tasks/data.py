@@ -137,6 +137,7 @@ def load_parts(
         return parts if files_alone or not missing else parts | _found(kind, task, missing, folder, read)
 
     parts = there(roles)
+    _say_same_file(parts)
     if beside and not any(part.role == "validation" for part in parts.values()):
         parts |= there(beside)
     parts = _with_validation(kind, task, parts, roles)
@@ -251,6 +252,16 @@ def _say_absent(task: Task, wanted: Sequence[Part], found: Sequence[str], source
     for part in wanted:
         if part.name not in found and part.role in roles:
             say("absent-part", f"{source} has no {part.name} part ({' or '.join(part.files)}): {task.name} goes on without it.")
+
+
+def _say_same_file(parts: dict[str, TaskPart]) -> None:
+    """Is training scored on its own rows? To be asked before a part is held out, which has its source in common with training."""
+    train = parts.get("train")
+    if train is None or not Path(train.source).is_file():  # parts of one data set of the hub have one source
+        return
+    for part in parts.values():
+        if part is not train and Path(part.source).resolve() == Path(train.source).resolve():
+            say("same-file", f"{part.source} is the training file too: the {part.name} score is of rows that were trained on.")
 
 
 def _with_validation(kind: Kind, task: Task, parts: dict[str, TaskPart], roles: Sequence[str]) -> dict[str, TaskPart]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from bertkit.errors import DataError
 from bertkit.labelled.rows import TextRow
 from bertkit.notices import say
 from bertkit.tasks.labels import Labels
-from bertkit.tasks.matching import in_order, is_generic, match_labels
+from bertkit.tasks.matching import in_order, is_generic, match_labels, twins
 from bertkit.tasks.task import Task
 
 _POSITIVE = ("1", "true", "yes", "positive", "pos", "acceptable", "entailment")
@@ -50,9 +49,7 @@ def _names_of(rows: Sequence[TextRow], model_labels: Sequence[str] | None, for_t
                 raise DataError("A training row has no label.", where=str(row.place))
         given = dict.fromkeys(row.label for row in rows if row.label is not None)
         names = in_order([name for label in given for name in (label if isinstance(label, tuple) else (str(label),))])
-        if twice := next(
-            (pair for pair in pairwise(sorted(names, key=str.casefold)) if pair[0].casefold() == pair[1].casefold()), None
-        ):
+        if twice := twins(names):
             raise DataError(
                 f"The labels {twice[0]!r} and {twice[1]!r} differ in case alone.", where=_where(rows), hint="Spell them alike."
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from bertkit.errors import ModelError
 from bertkit.notices import say
@@ -24,6 +25,12 @@ def in_order(names: Sequence[str]) -> list[str]:
     return sorted(distinct)
 
 
+def twins(names: Sequence[str]) -> tuple[str, str] | None:
+    """Two names that are one without regard to case, or None."""
+    beside = pairwise(sorted(names, key=str.casefold))
+    return next((pair for pair in beside if pair[0].casefold() == pair[1].casefold()), None)
+
+
 def match_labels(names: Sequence[str], model: Sequence[str], *, for_training: bool, task: str) -> tuple[tuple[str, ...], bool]:
     """The names in the order of the model's outputs, and whether training needs a new head.
 
@@ -34,8 +41,15 @@ def match_labels(names: Sequence[str], model: Sequence[str], *, for_training: bo
         task: The task's name, for people.
 
     Raises:
-        ModelError: Not for training, and the counts or the names differ (exit 3); both lists are named.
+        ModelError: Not for training, and the counts or the names differ; both lists are named. Or two outputs have one name
+            (exit 3).
     """
+    if not for_training and (twice := twins(model)):
+        raise ModelError(
+            f"Two of the model's outputs have one name: {twice[0]!r} and {twice[1]!r}.",
+            where="id2label in config.json",
+            hint="Give each output the name of its own class there, or train again with `bertkit finetune`.",
+        )
     folded = {name.casefold(): name for name in names}
     if len(model) == len(names):
         if set(model) == set(names):

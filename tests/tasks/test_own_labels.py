@@ -149,3 +149,11 @@ def test_quotes_tabs_and_odd_characters_arrive_letter_for_letter(tmp_path: Path)
     task = with_columns(ONE, pair="pair")
     rows = load_parts(task, ("train",), train_file=str(path))["train"].rows
     assert [(row.text, row.pair) for row in rows] == [(text, "") for text in odd]
+
+
+def test_a_model_with_one_name_for_two_outputs_is_told_of_and_gets_a_new_head_in_training() -> None:
+    rows = [TextRow(id=str(n), text="a", label=name, place=Place("x.csv", n)) for n, name in enumerate(("good", "bad"))]
+    for names in (("good", "good"), ("good", "Good"), ("good", "bad", "bad")):
+        with pytest.raises(ModelError, match="one name"):
+            KIND.labels(rows, ONE, names, for_training=False)
+        assert KIND.labels(rows, ONE, names, for_training=True).new_head

@@ -55,6 +55,17 @@ def test_a_tenth_is_held_out_where_there_is_no_validation(tmp_path: Path) -> Non
     assert list(load_parts(OWN, ("train",), train_file=train)) == ["train"]
 
 
+def test_a_training_file_that_is_also_the_validation_is_said(tmp_path: Path) -> None:
+    train, other = own_file(tmp_path, "train.csv", 20), own_file(tmp_path, "dev.csv", 20)
+    with collecting() as said:
+        load_parts(OWN, train_file=train, validation_file=str(tmp_path / "." / "train.csv"))
+    assert [notice.kind for notice in said] == ["same-file"]
+    with collecting() as said:
+        load_parts(OWN, train_file=train, validation_file=other)
+        load_parts(OWN, ("validation",), train_file=train, validation_file=train)
+    assert said == []
+
+
 def test_named_files_come_before_the_folder(tmp_path: Path) -> None:
     for name in ("train.csv", "validation.csv", "mine.csv"):
         own_file(tmp_path, name, 3)
