@@ -23,7 +23,7 @@ from bertkit.labelled.rows import ChoiceRow
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 from bertkit.tasks.coverage import Coverage
-from bertkit.tasks.examples import Encoded, Example, pack
+from bertkit.tasks.examples import Encoded, Example, count_unknown, pack
 
 if TYPE_CHECKING:
     from bertkit.corpus.wordpiece import WordPiece
@@ -136,6 +136,7 @@ def encode_choices(
             )
         )
     coverage.examples = sum(len(example.tokens) for example in examples)
+    count_unknown(examples, wordpiece.unk_id, coverage)
     coverage.notes += losses.lines()
     if not for_training:
         _tell_reach(examples, coverage)

@@ -50,6 +50,13 @@ class Encoded:
     coverage: Coverage
 
 
+def count_unknown(examples: Sequence[Example], unknown: int, coverage: Coverage) -> None:
+    """Counts what the vocabulary does not have: words that the model cannot tell apart, and trains on as well."""
+    if examples:
+        ids = np.concatenate([example.ids for example in examples])
+        coverage.tokens, coverage.unknown_tokens = len(ids), int(np.count_nonzero(ids == unknown))
+
+
 class LabelledBatch(Protocol):
     """A batch for the loop: what it reads of any. Each kind's is a frozen dataclass with the labels that its head reads."""
 

@@ -24,7 +24,7 @@ from bertkit.labelled.squad import answer_fault, shown
 from bertkit.metrics.squad import QuestionScores, question_scores
 from bertkit.notices import say
 from bertkit.tasks.coverage import Coverage
-from bertkit.tasks.examples import Encoded, Example
+from bertkit.tasks.examples import Encoded, Example, count_unknown
 from bertkit.tasks.kinds import KindSettings
 from bertkit.tasks.span_reach import Ints, Reach, span_of
 
@@ -145,6 +145,7 @@ def encode_questions(
             examples += frame.windows(cuts, owner)
             reach.add(row, each.offsets, cuts, owner)
     coverage.examples = len(examples)
+    count_unknown(examples, wordpiece.unk_id, coverage)
     _describe(coverage, tokens, report, settings)
     if not for_training:
         reach.tell(coverage)

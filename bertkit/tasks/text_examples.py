@@ -20,7 +20,7 @@ from bertkit.labelled.rows import TextRow
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 from bertkit.tasks.coverage import Coverage
-from bertkit.tasks.examples import Encoded, Example, pack
+from bertkit.tasks.examples import Encoded, Example, count_unknown, pack
 from bertkit.tasks.labels import Labels
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ def encode_texts(
             ids, types = _lay_out(a[of_first], None if b is None else b[of_second], wordpiece, segments)
             examples.append(TextExample(row=number, ids=ids, types=types, label=label))
     coverage.examples = len(examples)
+    count_unknown(examples, wordpiece.unk_id, coverage)
     if long:
         coverage.notes.append(
             f"{long} of {len(rows)} texts are longer than {max_length} tokens: they are read in windows, "

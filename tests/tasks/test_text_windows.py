@@ -43,6 +43,16 @@ def encoded(wordpiece: WordPiece, rows: Sequence[TextRow], labels: Labels = AB, 
     return [spelled(wordpiece, example.ids) for example in examples]
 
 
+def test_words_that_the_vocabulary_lacks_are_told(wordpiece: WordPiece) -> None:
+    def told(texts: Sequence[str]) -> list[str]:
+        coverage = KIND.encode([row(text) for text in texts], wordpiece, AB, ClassificationSettings()).coverage
+        assert coverage.facts()["unknown_tokens"] == sum(map(len, texts)) - sum(text.count("a") for text in texts)
+        return coverage.lines()
+
+    assert told(["房间很好", "a"]) == ["4 of 9 tokens are [UNK]: the vocabulary has no piece of these words."]
+    assert told(["a", "a"]) == []
+
+
 def test_a_long_text_is_laid_in_windows_that_overlap(wordpiece: WordPiece) -> None:
     rows = [row("a b c d e f g h"), row("x y")]
     assert encoded(wordpiece, rows, max_length=6) == ["CLS a b c d SEP", "CLS x y SEP"]
