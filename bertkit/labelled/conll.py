@@ -23,6 +23,7 @@ _GAP = re.compile("[ \t]+")
 _TAG = re.compile(r"O|[BILUMESW](-\S+)?")
 _DOCUMENT = "-DOCSTART-"
 _LOOKED_AT = 200  # lines by which words are told from running text
+_SENTENCE_END = re.compile(r"\w[.!?…。！？][\"'”’»)」』]*\s*$")  # of a line; punctuation of columns stands on a line of its own
 _NUMBERED = re.compile(r"(.)\ufffd?\d+", re.DOTALL)  # a broken character of weiboNER_2nd_conll is two U+FFFD
 
 
@@ -98,8 +99,9 @@ def each_sentence(
 def is_running_text(path: Path, *, characters: bool = False) -> bool:
     """Whether a file has a sentence of running text on each line rather than a word with its columns, by its first lines.
 
-    Columns end in tags of entities; others are as many on most lines, and blank lines part sentences of several words. A
-    single column is words, one a line; but where ``characters`` are the words, and a line has more, it is text.
+    Columns end in tags of entities; others are as many on most lines, and blank lines part sentences of several words; but
+    lines that mostly end as sentences do are sentences. A single column is words, one a line; but where ``characters`` are
+    the words, and a line has more, it is text.
     """
     head = list(islice(_lines(path), _LOOKED_AT))
     words = [line for line in head if line.kind == "word"]
@@ -113,7 +115,8 @@ def is_running_text(path: Path, *, characters: bool = False) -> bool:
     alike = counts.most_common(1)[0][1]
     sentences = [len(list(lines)) for kind, lines in groupby(head, key=lambda line: line.kind) if kind == "word"]
     parted = len(sentences) > 1 and max(sentences) > 1
-    return not (2 * tags >= len(words) or (2 * alike >= len(words) and parted))
+    ended = sum(_SENTENCE_END.search(line.raw) is not None for line in words)
+    return not (2 * tags >= len(words) or (2 * alike >= len(words) and parted and 2 * ended <= len(words)))
 
 
 def tagged_lines(path: Path, tags: Iterable[Sequence[str]]) -> Iterator[str]:

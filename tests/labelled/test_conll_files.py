@@ -108,6 +108,7 @@ COLUMNS = [
     "a\nb\n\nc\n",
     "Berlin\n",
     "a DT\nb NN\n\nc DT\n",
+    "U.S. adj.\nwent v.\nhome n.\n. PUNCT\n\nshe P\nran V\n? PUNCT\nthen R\n",
     "-DOCSTART- x y\nin Berlin\n",
 ]
 TEXT = [
@@ -116,6 +117,8 @@ TEXT = [
     "He came .\n\nShe went to Berlin .\n\nAnd I ?\n",
     "Berlin\nIn Berlin it rained\n",
     "\n \nO my B-52\nwhat a plane that is\nit is\n",
+    'She flew to New York yesterday.\nHe likes Oslo, she "said."\n\nNothing here\n',
+    "She came home.\nHe left!\n\nWho went too?\n",
 ]
 
 
