@@ -140,7 +140,7 @@ def load_parts(
     _say_same_file(parts)
     if beside and not any(part.role == "validation" for part in parts.values()):
         parts |= there(beside)
-    parts = _with_validation(kind, task, parts, roles)
+    parts = _with_validation(kind, task, parts, roles, folder)
     most = {"train": max_train_samples}
     return {name: _first(part, most.get(part.role, max_eval_samples)) for name, part in parts.items() if part.role in roles}
 
@@ -264,7 +264,9 @@ def _say_same_file(parts: dict[str, TaskPart]) -> None:
             say("same-file", f"{part.source} is the training file too: the {part.name} score is of rows that were trained on.")
 
 
-def _with_validation(kind: Kind, task: Task, parts: dict[str, TaskPart], roles: Sequence[str]) -> dict[str, TaskPart]:
+def _with_validation(
+    kind: Kind, task: Task, parts: dict[str, TaskPart], roles: Sequence[str], folder: str | None
+) -> dict[str, TaskPart]:
     """Holds 10 % of the training rows out where they have no validation beside them; every role must then be there."""
     there = {part.role for part in parts.values()}
     if "validation" in roles and "train" in there and "validation" not in there:
@@ -282,12 +284,27 @@ def _with_validation(kind: Kind, task: Task, parts: dict[str, TaskPart], roles: 
         there.add("validation")
     for role in roles:
         if role not in there:
-            flag = f"--{role}-file"
-            names = _names([part for part in task.parts if part.role == role])
+            wanted = [part for part in task.parts if part.role == role]
+            below = _folder_below(task, wanted, folder)
             raise MissingError(
-                f"There is no {role} part of {task.name}.", where=names, hint=f"Give a folder with it as --data, or {flag}."
+                f"There is no {role} part of {task.name}.",
+                where=str(Path(folder or "") / _names(wanted)),
+                hint=f"Give a folder with it as --data{f' ({below} is one)' if below else ''}, or --{role}-file.",
             )
     return parts
+
+
+def _folder_below(task: Task, wanted: Sequence[Part], folder: str | None) -> Path | None:
+    """The task's own folder in the one that was named: GLUE's lie side by side, and all have a train.tsv."""
+    if folder is None or not Path(folder).is_dir():
+        return None
+    having = [each for each in sorted(Path(folder).iterdir()) if each.is_dir() and any(_file_of(part, each) for part in wanted)]
+    return next((each for each in having if _letters(each.name) == _letters(task.name)), having[0] if len(having) == 1 else None)
+
+
+def _letters(name: str) -> str:
+    """``SST-2`` and ``sst2`` are one name."""
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def _classes(row: Any) -> tuple[str, ...]:

@@ -79,11 +79,24 @@ def test_one_file_as_data(tmp_path: Path) -> None:
     assert [row.text for row in parts["test"].rows] == ["any.csv 0", "any.csv 1", "any.csv 2"]
 
 
+def test_the_folder_around_those_of_tasks(tmp_path: Path) -> None:
+    def hint() -> str:
+        with pytest.raises(MissingError, match="no train part") as caught:
+            load_parts(OWN, folder=str(tmp_path))
+        return str(caught.value.hint)
+
+    for name, named in (("any", "any"), ("other", None), (OWN.name.upper() + "-", OWN.name.upper() + "-")):
+        (tmp_path / name).mkdir()
+        own_file(tmp_path / name, "train.csv", 3)
+        assert (f"({tmp_path / named} is one)" in hint()) if named else (" is one)" not in hint())
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="no train part") as caught:
         load_parts(OWN, folder=str(tmp_path))
     assert caught.value.exit_code == 4
     assert "train.csv" in str(caught.value.where)
+    assert f"{tmp_path}/train.csv" in str(caught.value.where)
     with pytest.raises(MissingError, match="no validation part"):
         load_parts(OWN, ("validation",), folder=str(tmp_path))
     for name in (str(tmp_path / "none"), "own/dev.csv", "dev.jsonl"):  # the last two could be names of the hub, and are files'
