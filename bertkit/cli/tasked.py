@@ -31,7 +31,11 @@ def task_of(command: str, task: str | None, recipe: str | None) -> str:
         value = recipe_value(recipe, "task")
         task = value if isinstance(value, str) else None
     if task is None:
-        raise UsageError(f"bertkit {command} needs a task.", where=f"bertkit {command}", hint="`bertkit tasks` lists them.")
+        raise UsageError(
+            f"bertkit {command} needs a task.",
+            where=f"bertkit {command}",
+            hint=f"`bertkit tasks` lists them, and `bertkit {command} TASK --set help` the settings of one.",
+        )
     return task_named(task.lower()).name
 
 

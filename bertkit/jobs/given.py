@@ -83,7 +83,11 @@ def in_order(found: Sequence[Prediction], ids: Sequence[str], path: Path) -> lis
     known = by_id(found, str(path))
     missing = [each for each in ids if each not in known]
     if missing:
-        raise DataError(f"{len(missing)} of {len(ids)} rows have no prediction, the first is {missing[0]!r}.", where=str(path))
+        raise DataError(
+            f"{len(missing)} of {len(ids)} rows have no prediction, the first is {missing[0]!r}.",
+            where=str(path),
+            hint="The predictions must be of the same data, part and --max-eval-samples.",
+        )
     return [known[each] for each in ids]
 
 

@@ -68,7 +68,8 @@ def open_table(path: Path, *, only: Sequence[str] | None = None) -> tuple[list[s
         raise UsageError(
             f"{path.name} ends in {ending or 'nothing'}: which kind of table is it?{nearest(ending, _READERS)}",
             where=str(path),
-            hint=f"Name it {', '.join(_READERS)}.",
+            hint=f"Name it {', '.join(_READERS)}."
+            + (f" Texts alone, one a line, are for stdin: bertkit predict TASK < {path.name}" if ending == ".txt" else ""),
         )
     return _read_parquet(path, only) if ending == ".parquet" else _READERS[ending](path)
 

@@ -116,7 +116,12 @@ def _explained(error: Exception, name: str, script: str | None) -> BertkitError:
             where=f"{where}, {os.environ.get('HF_ENDPOINT', 'the Hugging Face hub')}",
             hint="Give the path of its script; HF_ENDPOINT names a mirror.",
         )
-    return DataError(f"The metric cannot be loaded: {type(error).__name__}: {_first_line(error)}", where=where)
+    return DataError(
+        f"The metric cannot be loaded: {type(error).__name__}: {_first_line(error)}",
+        where=where,
+        # Of a script without one evaluate says only that "'NoneType' object is not callable".
+        hint="A script holds a class that derives from evaluate.Metric." if isinstance(error, TypeError) else None,
+    )
 
 
 def _first_line(error: Exception) -> str:

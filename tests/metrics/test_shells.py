@@ -30,11 +30,11 @@ found |= {f"{name}_exact": of(name, *answers)["exact"] for name in ("squad", "sq
 own = AddedMetric("mine.py")
 found["mine"] = own.figures([1, 0], [1, 1])
 found["config"] = AddedMetric(f"{shells.FOLDER}:f1").figures([1, 0], [1, 1])
-for name in ("mcc_of_the_hub", "failing.py", "lacking.py", "mine.py"):
+for name in ("mcc_of_the_hub", "failing.py", "lacking.py", "function.py", "mine.py"):
     try:
         AddedMetric(name).figures(["x", "y"], ["x", "x"])
     except BertkitError as error:
-        found[name] = [error.exit_code, error.message, error.where]
+        found[name] = [error.exit_code, error.message, error.where, error.hint]
 print(json.dumps(found))
 """
 MINE = '''
@@ -61,6 +61,7 @@ def test_evaluate_loads_them_and_others_without_a_network(tmp_path: Path) -> Non
 
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "failing.py").write_text(MINE + "\n1 / 0\n")
+    (tmp_path / "function.py").write_text("def compute(predictions, references):\n    return {}\n")
     (tmp_path / "lacking.py").write_text(MINE + "\nimport no_such_library_at_all\n")
     environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0"}
     # Not all of sys.path: a test before may have had evaluate put its folder of modules there, which would be found first.
@@ -73,10 +74,11 @@ def test_evaluate_loads_them_and_others_without_a_network(tmp_path: Path) -> Non
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["mine"] == {"share": 0.5, "each": None, "odd": None}
     assert found["config"] == {"f1": pytest.approx(2 / 3)}
-    code, message, where = found["mcc_of_the_hub"]
+    code, message, where, _ = found["mcc_of_the_hub"]
     assert (code, "cannot be had from the hub" in message, "127.0.0.1" in where) == (4, True, True)
     assert found["failing.py"][:2] == [3, "The metric cannot be loaded: ZeroDivisionError: division by zero"]
     assert found["lacking.py"][0] == 4
+    assert "derives from evaluate.Metric" in found["function.py"][3]
     assert "no_such_library_at_all" in found["lacking.py"][1]
     assert found["mine.py"][0] == 3
     assert "cannot score these predictions" in found["mine.py"][1]
