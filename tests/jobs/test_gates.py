@@ -182,6 +182,7 @@ def test_other_examples_are_no_comparison(
     refused = evaluate(bertkit, said("ours.jsonl", []), "--not-worse-than", theirs, "--output", "out")
     assert (refused.code, refused.report["error"]["kind"]) == (3, "data")
     assert all(word in refused.report["error"]["message"] for word in words), refused.report["error"]["message"]
+    assert rows == ROWS or "--max-eval-samples" in refused.report["error"]["hint"]
     assert not Path("out").exists()
 
 
