@@ -6,6 +6,8 @@ scored by scikit-learn and scipy. Both draw their own heads, orders and dropout,
 mean - theirs > -2.5 * sqrt((s1^2 + s2^2) / seeds). Each side of each seed is a process of its own, timed from its start to its
 end, validation and saving included.
 
+RTE's 2 490 rows teach a small body little: give that task a model fine-tuned on MNLI (tasks.py makes one), whose head goes.
+
 Command:  python recipes/bench/glue_parity.py --model all-MiniLM-L6-v2 [--tasks cola,rte] [--seeds 1,2,3] [--time cpu]
 Hardware: one core of a CPU or more (--threads), otherwise idle where seconds by the clock are judged; about 3 GB of memory.
 Time:     about 6 h of one core for 6 layers of 384, three quarters of it transformers'; a task, side and seed that has its line
@@ -52,10 +54,10 @@ class Plan:
 
 
 PLANS = {
-    "cola": Plan("CoLA", 3, 32, 2e-4, "matthews", 0.2),
+    "cola": Plan("CoLA", 3, 32, 1e-4, "matthews", 0.2),
     "mrpc": Plan("MRPC", 2, 16, 1e-4, "accuracy", None),
-    "rte": Plan("RTE", 3, 16, 1e-4, "accuracy", None),
-    "stsb": Plan("STS-B", 2, 32, 1e-4, "pearson", 0.5),
+    "rte": Plan("RTE", 2, 16, 5e-5, "accuracy", None),
+    "stsb": Plan("STS-B", 1, 32, 1e-4, "pearson", 0.5),
 }
 
 
@@ -115,7 +117,12 @@ def trainer(task: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
     if (config.hidden_dropout_prob, config.attention_probs_dropout_prob) != (0.1, 0.1):
         sys.exit("The comparison is of dropout 0.1, and the model's config.json has another.")
     tokenizer = AutoTokenizer.from_pretrained(given.model, use_fast=True)
-    model = AutoModelForSequenceClassification.from_pretrained(given.model, config=config, dtype=torch.float32)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        given.model,
+        config=config,
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,  # the head of another task goes, as bertkit's does
+    )
 
     def encoded(part: TaskPart) -> Dataset:
         rows = [
