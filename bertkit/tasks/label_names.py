@@ -41,6 +41,9 @@ def _one_output(model_labels: Sequence[str] | None, task: Task, for_training: bo
     return Labels(names=(name,), problem="regression", new_head=new_head)
 
 
+_MARKS = ";|,"  # what may part labels in a cell, and then stands in most of the names that were taken for one
+
+
 def _names_of(rows: Sequence[TextRow], model_labels: Sequence[str] | None, for_training: bool) -> Sequence[str]:
     """Names where the task declares none: of the training rows; otherwise the model's, unless those say nothing."""
     if for_training or model_labels is None or (is_generic(model_labels) and any(row.label is not None for row in rows)):
@@ -56,6 +59,13 @@ def _names_of(rows: Sequence[TextRow], model_labels: Sequence[str] | None, for_t
         if names:
             count = "1 label" if len(names) == 1 else f"{len(names)} labels"
             say("labels", f"{count}, taken as names of classes: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}.")
+        several = [label for label in given if isinstance(label, tuple)]
+        mark = next((mark for mark in _MARKS if sum(mark in name for name in names) > 1), None)
+        if several and mark and max(map(len, several)) == 1:
+            say(
+                "one-label-each",
+                f"No row has two labels: are they parted by {mark!r}? --set 'data.label_separator={mark}' says so.",
+            )
         return names
     return model_labels
 

@@ -81,6 +81,20 @@ def test_another_count_or_other_names_are_refused_but_trained_anew() -> None:
         assert [notice.kind for notice in said] == ["new-head"]
 
 
+@pytest.mark.parametrize(
+    ("given", "notices"),
+    [
+        ([("a;b",), ("b;c",), ("a",)], ["labels", "one-label-each"]),
+        ([("a|b",), ("b|c", "d|a")], ["labels"]),
+        ([("a",), ("b;",)], ["labels"]),
+    ],
+)
+def test_labels_that_something_else_parts_are_told(given: list[tuple[str, ...]], notices: list[str]) -> None:
+    with collecting() as said:
+        KIND.labels(rows_of(given), TAGS, None, for_training=True)
+    assert [notice.kind for notice in said] == notices
+
+
 def test_two_labels_against_three_outputs_are_refused() -> None:
     with pytest.raises(ModelError, match="3 labels"):
         KIND.labels(rows_of(["0", "1", "1"]), OWN, ["LABEL_0", "LABEL_1", "LABEL_2"], for_training=False)
