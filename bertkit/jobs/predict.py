@@ -187,11 +187,17 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
 
     Raises:
         FolderError: It is a folder, or a file of someone's (exit 2).
-        UsageError: It would be the official file, or the one that is read (exit 2).
+        UsageError: It is named as a table, would be the official file, or the one that is read (exit 2).
     """
     if settings.output is None:
         return {}
     output = Path(settings.output)
+    if (table := output.suffix.lower()) in (".csv", ".tsv", ".parquet") and output.name not in task.official.values():
+        raise UsageError(
+            f"Predictions are JSON lines, and the name says {table}.",
+            where=str(output),
+            hint=f"--output {output.with_suffix('.jsonl')}",
+        )
     if output.is_dir():
         raise FolderError(
             "The predictions go to a file, and this is a folder.", where=str(output), hint=f"--output {output}/predictions.jsonl"

@@ -40,6 +40,8 @@ from bertkit.training.report import StepReport, TrainState
 from bertkit.training.schedule import Schedule
 from bertkit.training.trackers import Trackers
 
+_SHOWN = 8  # figures of a validation on its line; tags and questions have dozens
+
 
 @dataclass(kw_only=True)
 class Course:
@@ -307,8 +309,10 @@ class Course:
         self.report.record(
             {"step": self.state.step, **{f"valid_{name}": number for name, number in plain.items()}}, self.state.step
         )
-        shown = "  ".join(f"{name} {figure}" for name, figure in figure_rows(plain))
-        self.console.say(f"Step {self.state.step:,}, validation: {shown}{'  (best so far)' if better else ''}")
+        rows = figure_rows(plain)
+        shown = [f"{name} {figure}" for name, figure in rows[:_SHOWN]]
+        shown += [f"{more} more in log.jsonl"] if (more := len(rows) - _SHOWN) > 0 else []  # those of every type of entity
+        self.console.say(f"Step {self.state.step:,}, validation: {'  '.join(shown)}{'  (best so far)' if better else ''}")
         return better
 
     def _save(self, *, best: bool = False) -> None:

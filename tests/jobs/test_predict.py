@@ -91,10 +91,13 @@ def test_an_output_that_is_someones_is_left_alone(bertkit: Call, trained: Path, 
     assert bertkit(*flags, "--output", "thesis.txt").metrics == {"examples": 10}  # its own it replaces
     both = bertkit(*flags, "--output", "SST-2.tsv")
     assert (both.code, both.report["error"]["kind"]) == (2, "usage")
-    Path("own.tsv").write_bytes((sst2 / "dev.tsv").read_bytes())
-    read = bertkit("predict", "sst2", "--model", trained, "--test-file", "own.tsv", "--output", "own.tsv", "--overwrite")
+    Path("own.jsonl").write_bytes(kept := b'{"sentence": "a", "label": 1}\n')
+    read = bertkit("predict", "sst2", "--model", trained, "--test-file", "own.jsonl", "--output", "own.jsonl", "--overwrite")
     assert (read.code, read.report["error"]["kind"]) == (2, "usage")
-    assert Path("own.tsv").read_bytes() == (sst2 / "dev.tsv").read_bytes()
+    assert Path("own.jsonl").read_bytes() == kept
+    table = bertkit(*flags, "--output", "out/said.csv")
+    assert (table.code, table.report["error"]["hint"]) == (2, "--output out/said.jsonl")
+    assert not Path("out").exists()
 
 
 # Tags

@@ -31,6 +31,11 @@ def test_validations_and_eval_count_them_as_missed_and_say_so(bertkit: Call, tin
     assert done.warned("unknown-types") == [told]
     ceiling = "3 gold labels are out of reach; a perfect model could get f1 40.00, recall 25.00."
     assert f"validation: {ceiling}" in done.err
+    line = next(line for line in done.err.splitlines() if line.startswith("Step 4, validation:"))
+    assert "  f1 " in line
+    assert "  7 more in log.jsonl" in line
+    assert "ORG.NOM_f1" not in line
+    assert '"valid_ORG.NOM_f1": 0.0' in Path("run/log.jsonl").read_text()
     gates = ("--min", "GPE_recall=0", "--max", "GPE_recall=1%", "--junit", "gates.xml")
     scored = bertkit("eval", "conll2003", "--model", "run", *gates)
     assert scored.warned("unknown-types") == [told]
