@@ -10,7 +10,7 @@ RTE's 2 490 rows teach a small body little: give that task a model fine-tuned on
 
 Command:  python recipes/bench/glue_parity.py --model all-MiniLM-L6-v2 [--tasks cola,rte] [--seeds 1,2,3] [--time cpu]
 Hardware: one core of a CPU or more (--threads), otherwise idle where seconds by the clock are judged; about 3 GB of memory.
-Time:     about 6 h of one core for 6 layers of 384, three quarters of it transformers'; a task, side and seed that has its line
+Time:     about 3 h of one core for 6 layers of 384, two thirds of it transformers'; a task, side and seed that has its line
           in results.jsonl is not done again, one that was stopped begins anew, because it is timed.
 Expected: every check true; exit 7 where one fails.
 """
