@@ -18,6 +18,7 @@ from bertkit.jobs.lost import watching
 from bertkit.jobs.material import judged_task, task_of
 from bertkit.jobs.models import config_of, model_folder, tokenizer_of
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.places import file_in_the_way
 from bertkit.jobs.scoring import EncodedPart, Scorer, scored_tokens
 from bertkit.jobs.start import Machine
 from bertkit.jobs.verdicts import reported
@@ -47,7 +48,7 @@ def evaluate(settings: EvalSettings, console: Console) -> Outcome:
 
 def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Outcome:
     if settings.output is not None:
-        _refuse_file(Path(settings.output))  # before the work, not behind it
+        _need_folder(Path(settings.output))  # before the work, not behind it
     model = None if settings.predictions is not None else machine.peers.main_only(lambda: chosen_model(settings))
     if model is not None:
         settings = data_as_trained(settings, model, places=True)
@@ -87,9 +88,8 @@ def _evaluate(settings: EvalSettings, console: Console, machine: Machine) -> Out
     return machine.peers.main_only(lambda: evaluation.finish(scored, gates[0] if gates else None, console))
 
 
-def _refuse_file(output: Path) -> None:
-    there = next(place for place in (output, *output.absolute().parents) if place.exists())
-    if not there.is_dir():
+def _need_folder(output: Path) -> None:
+    if (there := file_in_the_way(output)) is not None:
         raise FolderError("Evaluations go to a folder, and this is a file.", where=str(there), hint="Choose another --output.")
 
 

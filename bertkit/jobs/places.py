@@ -51,6 +51,12 @@ def read_state(folder: Path) -> dict[str, Any] | None:
     return state
 
 
+def file_in_the_way(folder: Path) -> Path | None:
+    """The file that is there where the folder, or one above it, would have to be; None where nothing hinders."""
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    return None if there.is_dir() else there
+
+
 def safe_join(folder: Path, name: str) -> Path:
     """``folder/name``, where ``name`` stays inside ``folder``, through symbolic links too.
 

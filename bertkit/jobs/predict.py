@@ -23,6 +23,7 @@ from bertkit.jobs.lost import watching
 from bertkit.jobs.material import task_of
 from bertkit.jobs.models import tokenizer_of
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.places import file_in_the_way
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.jobs.start import Machine
 from bertkit.labelled.rows import RowReport, TextRow
@@ -202,7 +203,7 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
         raise FolderError(
             "The predictions go to a file, and this is a folder.", where=str(output), hint=f"--output {output}/predictions.jsonl"
         )
-    if (below := next(place for place in output.absolute().parents if place.exists())).is_file():
+    if (below := file_in_the_way(output.parent)) is not None:
         raise FolderError("The predictions would lie below a file.", where=str(below), hint="Choose another --output.")
     places = {name: output if len(names) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}") for name in names}
     written = {output.with_name(name) for name in (*task.official.values(), *kind_of(task).beside)}

@@ -28,6 +28,7 @@ from bertkit.jobs.training_job import Figures, TrainingJob
 from bertkit.jobs.validated import Validated
 from bertkit.notices import say
 from bertkit.settings.commands import Training
+from bertkit.tasks.added_figures import PREFIX
 from bertkit.training.budget import Budget, Clock
 from bertkit.training.checkpoint import Checkpoint
 from bertkit.training.compiling import compile_layers
@@ -310,8 +311,12 @@ class Course:
             {"step": self.state.step, **{f"valid_{name}": number for name, number in plain.items()}}, self.state.step
         )
         rows = figure_rows(plain)
-        shown = [f"{name} {figure}" for name, figure in rows[:_SHOWN]]
-        shown += [f"{more} more in log.jsonl"] if (more := len(rows) - _SHOWN) > 0 else []  # those of every type of entity
+        shown = [
+            f"{name} {figure}"
+            for place, (name, figure) in enumerate(rows)
+            if place < _SHOWN or name == self.job.primary or PREFIX in name  # what was asked for is never left out
+        ]
+        shown += [f"{more} more in log.jsonl"] if (more := len(rows) - len(shown)) else []  # those of every type of entity
         self.console.say(f"Step {self.state.step:,}, validation: {'  '.join(shown)}{'  (best so far)' if better else ''}")
         return better
 

@@ -104,6 +104,18 @@ def last(tmp_path: Path) -> str:
     return "last"
 
 
+def test_a_validations_line_has_it_however_many_figures_of_types_there_are(bertkit: Call, tiny: Path) -> None:
+    tags = 'datasets.Sequence(datasets.Value("string"))'
+    Path("tags.py").write_text(OWN.replace('datasets.Value("int64")', tags).replace("p == 1", 'p[0] == "O"'))
+    Path("own.conll").write_text("".join(f"in O\ngood B-{kind}\n\n" for kind in ("PER", "LOC", "ORG") * 4))
+    files = ("--train-file", "own.conll", "--validation-file", "own.conll", "--metric", "tags.py", "--precision", "fp32")
+    done = bertkit("finetune", "tokens", "--model", tiny, *files, "--steps", "2", "--output", "run")
+    line = next(line for line in done.err.splitlines() if line.startswith("Step 2, validation:"))
+    shown = [name for name in line.split() if name.startswith(("f1", "ORG", "evaluate"))]
+    assert shown == ["f1", "f1_strict", "evaluate/last", "evaluate/rows"]
+    assert " more in log.jsonl" in line
+
+
 @pytest.mark.slow
 def test_every_validation_of_a_training_has_it_and_so_have_the_final_figures(
     bertkit: Call, tiny: Path, sst2: Path, last: str
