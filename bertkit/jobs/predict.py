@@ -112,7 +112,7 @@ def predicted(
         settings: What to predict, and with which model.
         console: For progress.
         machine: Where.
-        stdin: Texts, one a line, where the settings name no data.
+        stdin: Texts, one a line, where the settings name no data; None: the process's own.
         before: Told the parts' names before any work with the model.
     """
     peers = machine.peers
@@ -123,7 +123,8 @@ def predicted(
         task, kind = task_of(settings.task, data)
         lines: Iterator[Any] | None = None
         if data.folder is None and data.test_file is None and data.validation_file is None and settings.part is None:
-            parts = {"stdin": TaskPart(name="stdin", rows=[], report=RowReport(), source="stdin")}
+            name = "stdin" if stdin is None else "texts"
+            parts = {name: TaskPart(name=name, rows=[], report=RowReport(), source=name)}
             lines = _lines(kind, task, stdin or sys.stdin, console)
         else:
             parts = peers.main_only(lambda: chosen_parts(task, settings, ("test",), streamed=True))

@@ -20,6 +20,7 @@ from bertkit.jobs.evaluate import predict_part, scorer_of
 from bertkit.jobs.folder import newest_run
 from bertkit.jobs.lost import watching
 from bertkit.jobs.outcome import Outcome
+from bertkit.jobs.places import read_state
 from bertkit.jobs.start import Machine
 from bertkit.notices import say
 from bertkit.settings.commands import predict_settings
@@ -116,7 +117,15 @@ def _ready(archive: Path, settings: SubmissionSettings, console: Console) -> lis
     ]
     if others:
         say("other-rows", f"The server counts other rows: {', '.join(others)}.")
+    if trials := list(dict.fromkeys(filter(None, (_trained_on_a_part(answer.run) for answer in answers)))):
+        say("part-of-training", f"Trained on the first rows alone (--max-train-samples): {', '.join(trials)}.")
     return answers
+
+
+def _trained_on_a_part(run: Path) -> str | None:
+    """The run with its number of rows, where its training was held to so many: a trial, more often than what is handed in."""
+    most = ((read_state(run) or {}).get("resolved") or {}).get("data.max_train_samples")
+    return None if most is None else f"{run}, {most:,} rows"
 
 
 def _parts(task: Task, folder: str | None) -> dict[str, TaskPart]:

@@ -64,7 +64,7 @@ def task_named(name: str) -> Task:
     raise UsageError(
         f"There is no task {name!r}.{nearest(name, [*_tasks, *PROBES])}",
         where="TASK",
-        hint="`bertkit tasks` lists them; --task-file adds your own.",
+        hint="`bertkit tasks` lists them; finetune, eval and predict take your own by --task-file.",
     )
 
 

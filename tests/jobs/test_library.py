@@ -53,6 +53,14 @@ def test_a_task_from_training_to_predictions(bertkit: Call, tiny: Path, sst2: Pa
     assert not Path("said.jsonl").exists()
 
 
+def test_progress_over_texts_speaks_of_no_stdin(make_model: MakeModel, capsys: pytest.CaptureFixture[str]) -> None:
+    model = make_model("classification", ("negative", "positive"))
+    library.predict("sst2", ["good"] * 40, model=model)
+    said = capsys.readouterr().err
+    assert "texts" in said
+    assert "stdin" not in said
+
+
 def test_pairs_and_texts_of_several_lines(bertkit: Call, make_model: MakeModel) -> None:
     model = make_model("classification", ("entailment", "neutral", "contradiction"))
     whole = library.predict("mnli", [("a\tb\nc", "d"), ("a b c", "d")], model=model, quiet=True)

@@ -49,10 +49,20 @@ def test_the_archive_is_what_the_server_takes(bertkit: Call, runs: Path, tmp_pat
         one = ("predict", task, "--model", runs / task, "--data", Path("glue") / folder, "--precision", "fp32")
         assert bertkit(*one, "--output", f"{task}/said.jsonl").code == 0
         assert Path(task, name).read_text() == texts[name]
+    assert not done.warned("part-of-training")
     before = Path("out/glue.zip").read_bytes()
     assert bertkit(*flags).code == 0
     assert Path("out/glue.zip").read_bytes() == before
     assert [path.name for path in Path("out").iterdir()] == ["glue.zip"]
+
+
+def test_runs_of_a_part_of_the_training_data_are_named(bertkit: Call, runs: Path, sst2: Path, tiny: Path, tmp_path: Path) -> None:
+    write_tests(tmp_path / "glue")
+    trial = ("finetune", "sst2", "--model", tiny, "--data", sst2, "--precision", "fp32", "--epochs", "1")
+    assert bertkit(*trial, "--max-train-samples", "40", "--output", runs / "sst2", "--overwrite").code == 0
+    done = bertkit("predict", "glue", "--submission", "glue.zip", "--data", "glue", "--precision", "fp32")
+    assert done.code == 0, done.err
+    assert done.warned("part-of-training") == ["Trained on the first rows alone (--max-train-samples): runs/sst2, 40 rows."]
 
 
 def test_everything_that_is_missing_is_named_at_once(
