@@ -5,12 +5,11 @@ Only what nobody gave is taken from the run, and it is said.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, TypeVar
 
 from bertkit.errors import DataError
-from bertkit.jobs.places import read_state
+from bertkit.jobs.places import read_figures, read_state
 from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings, PredictSettings
 from bertkit.settings.compare import fill
@@ -74,21 +73,13 @@ def kind_as_tuned(kind: KindSettings, folder: Path, task: str) -> KindSettings:
     validation part. Evaluations never take them: their figures would be those of a threshold that was chosen on the same rows.
     """
     for place in (folder, folder / "evals" / f"{task}-validation"):
-        found = kind.tuned(_figures(place / "metrics.json"))
+        found = kind.tuned(read_figures(place))
         late = {name: value for name, value in found.items() if name not in kind.model_fields_set}
         if late:
             say("as-tuned", f"As tuned on the validation part: {_words(late)}; --set kind.{list(late)[-1]}=… is another.")
         if found:
             return type(kind).model_validate(kind.model_dump(include=kind.model_fields_set) | late)
     return kind
-
-
-def _figures(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a model all the same
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _words(found: dict[str, Any]) -> str:

@@ -13,12 +13,13 @@ from bertkit.corpus.wordpiece import WordPiece
 from bertkit.errors import DataError
 from bertkit.jobs.comparing import comparison_verdict
 from bertkit.jobs.console import Console, points
-from bertkit.jobs.given import file_of, in_order, refuse_others
+from bertkit.jobs.given import file_of, in_order, refuse_others, tell_other_texts
 from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.probe import Probed, open_probed
 from bertkit.jobs.start import Machine
 from bertkit.jobs.verdict import Verdict
 from bertkit.labelled.blimp import SETS, SentencePair, read_blimp
+from bertkit.labelled.rows import texts_fingerprint
 from bertkit.metrics.comparison import compare
 from bertkit.metrics.minimal_pairs import accuracies, average, credit, resampled
 from bertkit.notices import say
@@ -48,7 +49,7 @@ def eval_blimp(settings: BlimpSettings, machine: Machine, console: Console) -> t
     """
     sets = machine.peers.main_only(lambda: read_blimp(Path(settings.data.folder), limit=settings.data.max_eval_samples))
     pairs = [pair for found in sets.values() for pair in found]
-    theirs = machine.peers.main_only(lambda: _credits_of(settings.gates.not_worse_than, pairs))
+    theirs = machine.peers.main_only(lambda: _credits_of(settings.gates.not_worse_than, pairs, str(settings.data.folder)))
     probed = open_probed(settings, machine, NAME, pairs=False)
     numbers, sentences = _sentences(pairs, probed)
     scores = _scores(sentences, probed, console)
@@ -67,8 +68,9 @@ def eval_blimp(settings: BlimpSettings, machine: Machine, console: Console) -> t
     figures: dict[str, Any] = {"accuracy": average(by_set), "sets": len(by_set), "examples": len(pairs)}
     figures |= {} if bounds is None else {"accuracy_interval": list(bounds)}
     figures |= {"accuracy_by_set": by_set, "accuracy_by_phenomenon": by_term}
+    facts = {"data": settings.data.folder, "texts": texts_fingerprint(pairs)}
     said = [_prediction(pair, *both) for pair, both in zip(pairs, found, strict=True)]
-    outcome = probed.finish(console, NAME, figures, facts={"data": settings.data.folder}, predictions=said)
+    outcome = probed.finish(console, NAME, figures, facts=facts, predictions=said)
     if theirs is None:
         return outcome, []
     compared = compare(ours, resampled(theirs), margin=settings.gates.margin / 100)
@@ -82,13 +84,14 @@ def _by_set(pairs: Sequence[SentencePair], values: Sequence[float]) -> Credits:
     return found
 
 
-def _credits_of(than: str | None, pairs: Sequence[SentencePair]) -> Credits | None:
+def _credits_of(than: str | None, pairs: Sequence[SentencePair], source: str) -> Credits | None:
     """What another model got for the same pairs, by set; None where none is named."""
     if than is None:
         return None
     path = file_of(than, NAME, hint=f"`bertkit eval {NAME} --data FOLDER --model {than}` leaves them in a run.")
     said, ids = read_predictions(path), [pair.id for pair in pairs]
     refuse_others(said, ids, path, NAME)
+    tell_other_texts(path, pairs, source)
     ordered = in_order(said, ids, path)
     if strange := next((one for one in ordered if str(one.value) not in _CREDITS), None):
         raise DataError(

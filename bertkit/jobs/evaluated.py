@@ -19,6 +19,7 @@ from bertkit.jobs.places import write_text
 from bertkit.jobs.pretrained import evals_place
 from bertkit.jobs.scoring import figures_of
 from bertkit.jobs.verdicts import judged
+from bertkit.labelled.rows import texts_fingerprint
 from bertkit.metrics.added import AddedMetric
 from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.added_figures import all_scores
@@ -100,6 +101,7 @@ class Evaluation:
             "task": self.task.name,
             "part": part.name,
             "data": part.source,
+            "texts": texts_fingerprint(part.rows),
             "model": self.settings.predictions if self.model is None else str(self.model),
             "primary": self.task.primary,
             "files": sorted({"metrics.json", "predictions.jsonl", "errors.jsonl", *(path.name for path in official)}),

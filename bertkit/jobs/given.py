@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.errors import DataError, MissingError, UsageError
+from bertkit.jobs.places import read_figures
+from bertkit.labelled.rows import texts_fingerprint
+from bertkit.notices import say
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Kind
 from bertkit.tasks.labels import Labels
@@ -57,6 +60,7 @@ def counterparts(kind: Kind, where: str, part: TaskPart, task: Task, labels: Lab
     refuse_others(found, [row.id for row in part.rows], path, part.name)
     theirs = _by_row(kind, path, found, part, labels)
     _same_golds({one.id: one.gold for one in found}, theirs, path, part)
+    tell_other_texts(path, part.rows, part.source)
     return theirs
 
 
@@ -115,6 +119,19 @@ def _same_golds(said: dict[str, Any], theirs: Sequence[Prediction], path: Path, 
             where=str(path),
             hint="Both must be of the same data.",
         )
+
+
+def tell_other_texts(path: Path, rows: Sequence[object], source: str) -> None:
+    """Says where the evaluation that left the predictions read other texts: ids that count lines know nothing of an edited one.
+
+    Args:
+        path: The predictions; the evaluation's ``metrics.json`` lies beside them, or says nothing.
+        rows: Those that they are compared on.
+        source: Their file.
+    """
+    read = read_figures(path.parent).get("texts")
+    if read not in (None, texts_fingerprint(rows)):
+        say("other-texts", f"{path}: the evaluation that left them read other texts than {source} has, under the same ids.")
 
 
 def file_of(named: str, name: str, *, hint: str) -> Path:

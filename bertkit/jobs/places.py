@@ -28,6 +28,15 @@ def write_text(path: Path, text: str) -> None:
         draft.unlink(missing_ok=True)
 
 
+def read_figures(folder: Path) -> dict[str, Any]:
+    """The ``metrics.json`` of a run or an evaluation; empty where there is none that can be read."""
+    try:
+        found = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def read_state(folder: Path) -> dict[str, Any] | None:
     """The ``bertkit.json`` of a folder; None where there is none.
 

@@ -6,7 +6,9 @@ to numbers. A row knows its place in its file, so that a fault found later can s
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bertkit.errors import DataError
@@ -131,6 +133,18 @@ class ChoiceRow:
     candidates: tuple[str, ...]
     label: int | None = None
     place: Place = NOWHERE
+
+
+_TEXTS = ("text", "pair", "words", "context", "question", "candidates", "good", "bad")
+
+
+def texts_fingerprint(rows: Iterable[object]) -> str:
+    """16 hex digits of what a model reads of rows of any kind, BLiMP's pairs among them: neither ids nor golds."""
+    digest = hashlib.sha256()
+    for row in rows:
+        texts = [value for name in _TEXTS if (value := getattr(row, name, None)) is not None]
+        digest.update(repr(texts).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,10 @@ def test_a_model_is_compared_with_another_pair_by_pair(bertkit: Call, tiny: Path
         refused = bertkit(*command, "--not-worse-than", retold(tmp_path / f"{name}.jsonl", records), "--output", "out")
         assert (refused.code, words in refused.report["error"]["message"]) == (3, True), refused.report["error"]
         assert not Path("out").exists()
+    assert not bertkit(*command, "--not-worse-than", folder).warned("other-texts")
+    write_sets(tmp_path / "blimp", sets | {"passive_1": ("y", [("good z", "z good"), *pairs[1:8]])})
+    edited = bertkit(*command, "--not-worse-than", folder, "--output", "out")
+    assert "read other texts" in edited.warned("other-texts")[0]
     missing = bertkit(*command, "--not-worse-than", tmp_path / "blimp")
     assert (missing.code, "bertkit eval blimp" in missing.report["error"]["hint"]) == (4, True)
 

@@ -186,6 +186,19 @@ def test_other_examples_are_no_comparison(
     assert not Path("out").exists()
 
 
+def test_edited_texts_under_the_same_ids_are_told(bertkit: Call, tmp_path: Path) -> None:
+    lines = dev(tmp_path).read_text()
+    ours = said("ours.jsonl", range(5))
+    before = Path(evaluate(bertkit, ours, "--output", "before").report["output"])
+    assert not evaluate(bertkit, ours, "--not-worse-than", before, "--output", "out").warned("other-texts")
+    header, first, *others = lines.splitlines()
+    Path("dev.tsv").write_text("\n".join([header, f"Edited {first}", *others]) + "\n")
+    edited = evaluate(bertkit, ours, "--not-worse-than", before, "--output", "out")
+    assert (edited.code, edited.report["gates"][0]["differing"]) == (0, 0)
+    assert "read other texts than dev.tsv has" in edited.warned("other-texts")[0]
+    assert not evaluate(bertkit, ours, "--not-worse-than", ours, "--output", "out").warned("other-texts")  # nobody knows
+
+
 def test_label_names_in_another_case_are_the_same_labels(bertkit: Call, tmp_path: Path) -> None:
     dev(tmp_path)
     lines = Path(said("theirs.jsonl", range(5))).read_text()
