@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -73,8 +74,10 @@ def each_prediction(path: Path) -> Iterator[Prediction]:
 
 def _prediction(line: str, where: str) -> Prediction:
     try:
-        record = json.loads(line)
+        record = json.loads(line, parse_float=_finite, parse_constant=_finite, parse_int=_whole)
         known = {name: record.pop(name) for name in _OWN}
+    except _NoNumber as error:
+        raise DataError(f"The line holds {error}, which is no finite number.", where=where) from error
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise DataError("The line is no prediction of bertkit's.", where=where) from error
     value = known["prediction"]
@@ -88,6 +91,22 @@ def _prediction(line: str, where: str) -> Prediction:
         if isinstance(text, str) and (fault := files.no_character(text)) is not None:
             raise DataError(f"The prediction holds {fault}.", where=where)
     return Prediction(id=known["id"], value=value, score=known["score"], gold=known["gold"], more=record)
+
+
+class _NoNumber(Exception):
+    """A number that cannot be scored, nor written again: NaN, infinity, or what no float holds. Its text is the number's."""
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise _NoNumber(text[:20])
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
 
 
 def is_predictions(path: Path) -> bool:

@@ -250,6 +250,32 @@ def test_predictions_of_another_form(bertkit: Call, sst2: Path, value: str, code
     assert told in (done.report["error"]["message"] if code else done.warned("strange-labels")[0]).replace("negative", "positive")
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("prediction", "NaN"),
+        ("prediction", "-Infinity"),
+        ("prediction", "1e400"),
+        ("prediction", "9" * 400),
+        ("score", "NaN"),
+        ("probabilities", '{"a": [0.5, NaN]}'),
+    ],
+)
+def test_predictions_that_are_no_finite_numbers_are_named_by_line(bertkit: Call, tmp_path: Path, field: str, value: str) -> None:
+    (tmp_path / "gold.csv").write_text("text,label\na,1\nb,2\nc,3\n")
+    good = [f'{{"id": "{n}", "gold": null, "prediction": {n}.5, "score": null}}\n' for n in range(3)]
+    bad = f'{{"id": "1", "gold": null, "prediction": 1, "score": null, "{field}": {value}}}\n'
+    flags = ("eval", "regression", "--test-file", "gold.csv", "--predictions", "said.jsonl", "--output", "out")
+    (tmp_path / "said.jsonl").write_text(good[0] + bad + good[2])
+    refused = bertkit(*flags)
+    assert (refused.code, refused.report["error"]["kind"]) == (3, "data")
+    assert refused.report["error"]["where"] == "said.jsonl, line 2"
+    assert len(refused.report["error"]["message"]) < 200
+    assert not Path("out").exists()
+    (tmp_path / "said.jsonl").write_text("".join(good))
+    assert bertkit(*flags).metrics["pearson"] == pytest.approx(1.0)
+
+
 def test_layers_that_config_json_leaves_out_are_said(bertkit: Call, make_model: MakeModel, sst2: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(make_model(layers=2), tmp_path / "two"))
     config = json.loads((model / "config.json").read_text())
