@@ -9,6 +9,7 @@ Shapes: n tokens of an example, c of them of the context, C tokens of the whole 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -155,13 +156,33 @@ def encode_questions(
 def _tokenize(rows: Sequence[QuestionRow], wordpiece: WordPiece, settings: SpanSettings) -> list[_Tokens]:
     # Several questions share a paragraph: it is tokenized once, and their windows are views of its one array.
     contexts = list(dict.fromkeys(row.context for row in rows))
-    encoded = dict(zip(contexts, wordpiece.encode_with_offsets(contexts), strict=True))
+    encoded = {
+        text: (ids, _with_marks(text, offsets))
+        for text, (ids, offsets) in zip(contexts, wordpiece.encode_with_offsets(contexts), strict=True)
+    }
     questions = wordpiece.encode([row.question for row in rows])
     keep = settings.max_question_length
     return [
         _Tokens(question[:keep], *encoded[row.context], max(0, len(question) - keep))
         for row, question in zip(rows, questions, strict=True)
     ]
+
+
+def _with_marks(text: str, offsets: Ints) -> Ints:
+    """The offsets ``[C, 2]``, each end behind the combining marks (Mn) that follow the token and belong to none.
+
+    An uncased tokenizer strips accents that stand apart from their letter (``e`` U+0301); in an answer they are kept.
+    """
+    if text.isascii():
+        return offsets
+    mark = np.fromiter((unicodedata.category(character) == "Mn" for character in text), np.bool_, len(text))
+    if not mark.any():
+        return offsets
+    places = np.append(np.where(mark, len(text), np.arange(len(text))), len(text))
+    behind = np.minimum.accumulate(places[::-1])[::-1]  # the first place from here on without a mark
+    following = np.append(offsets[1:, 0], len(text))
+    ends = np.maximum(np.minimum(behind[offsets[:, 1]], following), offsets[:, 1])
+    return np.stack([offsets[:, 0], ends], axis=1).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)

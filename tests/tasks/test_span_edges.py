@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,36 @@ def test_a_question_longer_than_the_window_is_one_error() -> None:
     assert caught.value.exit_code == 2
     shorter = SpanSettings(max_length=32, stride=4, max_question_length=20)  # what then helps
     assert KIND.encode([asked("x", "x", question="a " * 40)], WORDPIECE, LABELS, shorter).examples[0].length == 24
+
+
+@pytest.mark.parametrize(
+    ("context", "answer"),
+    [
+        ("le cafe\u0301 noir", "cafe\u0301"),
+        ("le cafe\u0301, noir", "cafe\u0301"),
+        ("le cafe\u0301\u0323", "cafe\u0301\u0323"),
+        ("a\u030aland e\u0301", "e\u0301"),
+        ("le caf\u00e9 noir", "caf\u00e9"),
+        ("x \u6771\ufe00\u4eac", "\u6771\ufe00"),  # a variant of a Chinese character, which is a word
+    ],
+)
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_accents_that_stand_apart_are_kept(context: str, answer: str, lowercase: bool) -> None:
+    """Uncased, a mark behind its letter is stripped; cased it is a piece of its own or, as here, makes its word unknown."""
+    wordpiece = WordPiece([*VOCABULARY, "\u6771\ufe00"], Flags(lowercase=lowercase))
+    row, how = asked(context, answer), SpanSettings()
+    encoded = KIND.encode([row], wordpiece, LABELS, how)
+    assert (encoded.coverage.unreachable, encoded.coverage.ceilings) == (0, {})
+    (example,) = encoded.examples
+    offsets = example.offsets.tolist()
+    assert all(before[1] <= after[0] for before, after in pairwise(offsets))
+    (trained,) = KIND.encode([row], wordpiece, LABELS, how, for_training=True).examples
+    output = np.zeros((example.length, 2), dtype=np.float32)
+    assert trained.target is not None
+    output[trained.target[0], 0] = output[trained.target[1], 1] = 9
+    said = KIND.decode([output], [example], [row], LABELS, how)[0]
+    assert said.value == answer
+    assert row.context[said.more["start"] : said.more["end"]] == answer
 
 
 @pytest.mark.parametrize("context", ["word", " word ", "\n\tword", "京"])
