@@ -19,7 +19,7 @@ from bertkit.labelled.cells import check_columns, id_of, of_characters, plain, t
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.files import read_lines
 from bertkit.labelled.rows import Answer, Place, QuestionRow, RowReport
-from bertkit.labelled.squad import misplaced, read_squad, short, shown, squad_record, unique
+from bertkit.labelled.squad import misplaced, of_one_file, read_squad, short, shown, squad_record, unique
 from bertkit.labelled.tables import open_table
 
 QUESTIONS = Columns(text="question", pair="context", label="answer", id="id", start="answer_start")
@@ -51,11 +51,9 @@ def read_questions(path: Path, columns: Columns, *, strict: bool = False) -> tup
 def stream_questions(path: Path, columns: Columns, report: RowReport) -> Iterator[QuestionRow]:
     """The same one by one, a table in the memory of a row; where answers stand is not asked."""
     if not _is_table(path):
-        rows, _ = read_squad(path)
-        nullable = any(row.nullable for row in rows)
-        for row in rows:
+        for row in read_squad(path)[0]:
             report.rows += 1
-            yield replace(row, nullable=True) if nullable else row
+            yield row
         return
     known, records = open_table(path)
     check_columns(known, columns, str(path))
@@ -72,7 +70,8 @@ def question_records(
 ) -> tuple[list[QuestionRow], RowReport]:
     """Rows of hub data. Errors as :func:`read_questions`."""
     report = RowReport()
-    rows = list(unique(_rows(((Place(source, n, "record"), each) for n, each in enumerate(records, 1)), columns), set()))
+    found = _rows(((Place(source, n, "record"), each) for n, each in enumerate(records, 1)), columns)
+    rows = of_one_file(list(unique(found, set())))
     _check_answers(rows, source)
     report.rows = len(rows)
     return rows, report

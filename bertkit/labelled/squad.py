@@ -50,7 +50,7 @@ def read_squad(path: Path, *, strict: bool = False) -> tuple[list[QuestionRow], 
     """
     report = RowReport()
     seen: set[str] = set()
-    rows = list(unique(_questions(load_json(path), str(path)), seen))
+    rows = of_one_file(list(unique(_questions(load_json(path), str(path)), seen)))
     if not rows:
         raise DataError("There is no question in the file.", where=str(path))
     if strict:
@@ -69,14 +69,15 @@ def squad_records(records: Iterable[Mapping[str, Any]], *, source: str) -> tuple
         DataError: A record has not these fields, or an id comes twice.
     """
     report = RowReport()
-    rows = list(
-        unique(
-            (squad_record(record, f"{source}, record {n}", Place(source, n, "record")) for n, record in enumerate(records, 1)),
-            set(),
-        )
-    )
+    found = (squad_record(record, f"{source}, record {n}", Place(source, n, "record")) for n, record in enumerate(records, 1))
+    rows = of_one_file(list(unique(found, set())))
     report.rows = len(rows)
     return rows, report
+
+
+def of_one_file(rows: list[QuestionRow]) -> list[QuestionRow]:
+    """The rows, all of them ``nullable`` where one is or has no answer: a fact of the file, whichever of its rows are at hand."""
+    return [replace(row, nullable=True) for row in rows] if any(row.nullable or row.impossible for row in rows) else rows
 
 
 def answer_fault(row: QuestionRow) -> str | None:

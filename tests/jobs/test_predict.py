@@ -229,6 +229,12 @@ def test_questions_without_an_answer(bertkit: Call, make_model: MakeModel, tmp_p
     official = json.loads(Path("out/squad-validation/predictions.json").read_text())
     assert official == {"yes": "", "no": ""}
     assert set(json.loads(Path("out/squad-validation/null_odds.json").read_text())) == {"yes", "no"}
+    # The first question has an answer; that others may have none is a fact of the file, and predict knows it as eval does.
+    first = ("--model", model, "--max-eval-samples", "1", "--set", "kind.null_threshold=-1")
+    alone = bertkit("eval", "squad", *first, "--validation-file", "q.json", "--output", "out1")
+    assert (alone.metrics["HasAns_exact"], alone.metrics["examples"]) == (0.0, 1)
+    bertkit("predict", "squad", *first, "--test-file", "q.json", "--output", "said.jsonl")
+    assert predictions(Path("said.jsonl")) == predictions(Path("out1/squad-validation/predictions.jsonl"))
     plain = bertkit(
         "eval", "squad", "--model", model, "--validation-file", "q.json", "--set", "kind.null_answers=false", "--output", "out2"
     )

@@ -80,7 +80,10 @@ def test_parquet_and_hub_records(tmp_path: Path) -> None:
     rows = read(tmp_path / "q.parquet")
     assert [(row.answers, row.labelled) for row in rows] == [((Answer("b", 2),), True), ((), False)]
     records = [{"question": "?", "context": "a b", "answer": "b", "answer_start": 2}]
-    assert question_records(records, QUESTIONS, source="hub")[0][0].answers == (Answer("b", 2),)
+    (alone,), _ = question_records(records, QUESTIONS, source="hub")
+    assert (alone.answers, alone.nullable) == ((Answer("b", 2),), False)
+    records.append({"question": "?", "context": "a b", "answer": ""})
+    assert all(row.nullable for row in question_records(records, QUESTIONS, source="hub")[0])
 
 
 def test_every_answer_that_does_not_stand_there_is_named_with_its_row(tmp_path: Path) -> None:

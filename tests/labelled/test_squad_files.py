@@ -59,9 +59,17 @@ def test_questions_without_an_answer(tmp_path: Path) -> None:
 
 def test_a_file_of_2_0_says_so_of_all_its_questions(tmp_path: Path) -> None:
     answers = [{"text": "Paris", "answer_start": 2}]
-    qas = [asked("a", answers=answers), asked("b", answers=answers, is_impossible=False), asked("c", answers=[]), asked("d")]
-    path = written(tmp_path, qas)
-    assert [row.nullable for row in read_squad(path)[0]] == [False, True, True, False]
+    one, other = asked("a", answers=answers), asked("d")  # with an answer, and of a test part
+    for more, wanted in (
+        ([], False),
+        ([asked("b", answers=answers, is_impossible=False)], True),
+        ([asked("c", answers=[])], True),
+    ):
+        path = written(tmp_path, [one, *more, other])
+        assert {row.nullable for row in read_squad(path)[0]} == {wanted}
+        records = [{"context": CONTEXT, "answers": None, **each} for each in (one, *more, other)]
+        assert {row.nullable for row in squad_records(records, source="hub")[0]} == {wanted}
+    path = written(tmp_path, [one, other])
     path.write_text(path.read_text().replace('"1.1"', '"v2.0"'))
     assert all(row.nullable for row in read_squad(path)[0])
 
