@@ -216,14 +216,32 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
             where=str(output),
             hint=f"--output {output.with_name('predictions.jsonl')}",
         )
-    for place in places.values():
-        if place.exists() and not settings.overwrite and not is_predictions(place):
+    if settings.overwrite:
+        return places
+    for name, place in places.items():
+        if place.exists() and not is_predictions(place):
             raise FolderError(
                 "This file is there already, and holds no predictions.",
                 where=str(place),
                 hint="Choose another --output, or replace it with --overwrite.",
             )
+        beside = next((file for file in _beside(task, name, output.parent) if file.exists()), None)
+        if beside is not None and not place.exists():  # where both are there, an earlier `predict` wrote them
+            raise FolderError(
+                "The official file would be written here, and one that is not of these predictions is there already.",
+                where=str(beside),
+                hint=f"Choose another folder, say --output {output.parent / output.stem / output.name}, or replace it with "
+                "--overwrite.",
+            )
     return places
+
+
+def _beside(task: Task, part: str, folder: Path) -> list[Path]:
+    """The official files that a part's predictions leave in their folder; of tags and questions every part has one."""
+    kind = kind_of(task)
+    always = set() if kind.name == "classification" else set(task.official.values())
+    names = {task.official[part]} if part in task.official else always
+    return [folder / name for name in sorted({*names, *kind.beside})]
 
 
 def _silent(*_: object) -> None:

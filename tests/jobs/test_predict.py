@@ -100,6 +100,40 @@ def test_an_output_that_is_someones_is_left_alone(bertkit: Call, trained: Path, 
     assert not Path("out").exists()
 
 
+def test_an_official_file_that_is_someones_is_left_alone(
+    bertkit: Call, trained: Path, sst2: Path, make_model: MakeModel, tmp_path: Path
+) -> None:
+    (tmp_path / "q.json").write_text(squad(question("1", "a", ("b", 2)), context="a b c"))
+    (tmp_path / "t.txt").write_text("hello O\na B-X\n\n")
+    tags, spans = make_model("tagging", ("O", "B-X", "I-X")), make_model("span")
+    for number, (task, *flags, name) in enumerate(
+        [
+            ("sst2", "--model", trained, "--data", sst2, "SST-2.tsv"),
+            ("conll2003", "--model", tags, "--test-file", "t.txt", "predictions.txt"),
+            ("squad", "--model", spans, "--test-file", "q.json", "predictions.json"),
+            ("squad", "--model", spans, "--test-file", "q.json", "nbest_predictions.json"),
+            ("squad_v2", "--model", spans, "--test-file", "q.json", "null_odds.json"),
+        ]
+    ):
+        folder = Path(f"out{number}")
+        folder.mkdir()
+        mine = folder / name
+        mine.write_text("mine\n")
+        output = ("--output", folder / "said.jsonl")
+        refused = bertkit("predict", task, *flags, *output)
+        assert (refused.code, refused.report["error"]["kind"], refused.report["error"]["where"]) == (2, "folder", str(mine))
+        assert "--overwrite" in refused.report["error"]["hint"]
+        assert (mine.read_text(), list(folder.iterdir())) == ("mine\n", [mine])
+        assert bertkit("predict", task, *flags, *output, "--overwrite").code == 0
+        assert mine.read_text() != "mine\n"
+        assert bertkit("predict", task, *flags, *output).code == 0  # its own it replaces
+        other = bertkit("predict", task, *flags, "--output", folder / "other.jsonl")  # said.jsonl keeps the file that is its own
+        assert (other.code, other.report["error"]["where"].startswith(str(folder))) == (2, True)
+    named = ("--model", trained, "--data", sst2)
+    # A part without an official file asks for nothing.
+    assert bertkit("predict", "sst2", *named, "--part", "validation", "--output", "out0/dev.jsonl").code == 0
+
+
 # Tags
 
 SENTENCE = "hello O\n\u200e B-X\na O\n\ufffd I-X\nna B-Y\n"
