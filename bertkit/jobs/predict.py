@@ -33,7 +33,7 @@ from bertkit.tasks.coverage import Coverage
 from bertkit.tasks.data import TaskPart
 from bertkit.tasks.kinds import Kind
 from bertkit.tasks.prediction import Prediction
-from bertkit.tasks.predictions import each_prediction, is_predictions, prediction_records, writing
+from bertkit.tasks.predictions import each_prediction, is_official, is_predictions, prediction_records, writing
 from bertkit.tasks.registry import kind_of
 from bertkit.tasks.streamed import StreamedRows, TakesLines, windows
 from bertkit.tasks.task import Task
@@ -225,14 +225,14 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
                 where=str(place),
                 hint="Choose another --output, or replace it with --overwrite.",
             )
-        beside = next((file for file in _beside(task, name, output.parent) if file.exists()), None)
-        if beside is not None and not place.exists():  # where both are there, an earlier `predict` wrote them
-            raise FolderError(
-                "The official file would be written here, and one that is not of these predictions is there already.",
-                where=str(beside),
-                hint=f"Choose another folder, say --output {output.parent / output.stem / output.name}, or replace it with "
-                "--overwrite.",
-            )
+        for beside in _beside(task, name, output.parent):
+            if beside.exists() and not is_official(beside):
+                raise FolderError(
+                    "The official file would be written here, and what is there already is none.",
+                    where=str(beside),
+                    hint=f"Choose another folder, say --output {output.parent / output.stem / output.name}, or replace it with "
+                    "--overwrite.",
+                )
     return places
 
 

@@ -120,6 +120,19 @@ def is_predictions(path: Path) -> bool:
     return isinstance(record, dict) and record.keys() >= set(_OWN)
 
 
+def is_official(path: Path) -> bool:
+    """Has this file the form of an official one, by its first line: GLUE's header, JSON, a token and its tag; or is it empty?"""
+    try:
+        with path.open(encoding="utf-8") as file:
+            first = file.readline(1 << 16).strip()
+    except (OSError, UnicodeDecodeError):  # a folder, or bytes of something else
+        return False
+    if path.suffix == ".json":
+        return first[:1] in ("", "{")
+    cells = first.split()
+    return not cells or (cells == ["index", "prediction"] if path.suffix == ".tsv" else len(cells) > 1)
+
+
 def check_form(predictions: Sequence[Prediction], golds: Sequence[Any], labels: Labels, where: str) -> None:
     """Are predictions of any system what this task's gold is: texts, numbers or lists? Names that no label has are said.
 
