@@ -194,7 +194,9 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
     if settings.output is None:
         return {}
     output = Path(settings.output)
-    if (table := output.suffix.lower()) in (".csv", ".tsv", ".parquet") and output.name not in task.official.values():
+    official = {name: [output.with_name(file) for file in kind_of(task).official_files(task, name)] for name in names}
+    written = set(chain.from_iterable(official.values()))
+    if (table := output.suffix.lower()) in (".csv", ".tsv", ".parquet") and output not in written:
         raise UsageError(
             f"Predictions are JSON lines, and the name says {table}.",
             where=str(output),
@@ -207,9 +209,9 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
     if (below := file_in_the_way(output.parent)) is not None:
         raise FolderError("The predictions would lie below a file.", where=str(below), hint="Choose another --output.")
     places = {name: output if len(names) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}") for name in names}
-    written = {output.with_name(name) for name in (*task.official.values(), *kind_of(task).beside)}
-    read = settings.data.test_file
-    if output in written or (read is not None and Path(read).resolve() in {p.resolve() for p in (*written, *places.values())}):
+    data = settings.data
+    read = {Path(name).resolve() for name in (data.test_file, data.validation_file, data.folder) if name is not None}
+    if output in written or not read.isdisjoint(path.resolve() for path in (*written, *places.values())):
         raise UsageError(
             f"Beside the predictions there is the official file {', '.join(sorted(p.name for p in written)) or 'of the task'}: "
             "neither may be the other, nor the file that is read.",
@@ -225,7 +227,7 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
                 where=str(place),
                 hint="Choose another --output, or replace it with --overwrite.",
             )
-        for beside in _beside(task, name, output.parent):
+        for beside in official[name]:
             if beside.exists() and not is_official(beside):
                 raise FolderError(
                     "The official file would be written here, and what is there already is none.",
@@ -234,14 +236,6 @@ def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str
                     "--overwrite.",
                 )
     return places
-
-
-def _beside(task: Task, part: str, folder: Path) -> list[Path]:
-    """The official files that a part's predictions leave in their folder; of tags and questions every part has one."""
-    kind = kind_of(task)
-    always = set() if kind.name == "classification" else set(task.official.values())
-    names = {task.official[part]} if part in task.official else always
-    return [folder / name for name in sorted({*names, *kind.beside})]
 
 
 def _silent(*_: object) -> None:

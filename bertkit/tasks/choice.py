@@ -42,7 +42,6 @@ class Choice:
     name: ClassVar[str] = "choice"
     head: ClassVar[str] = "choice"
     settings: ClassVar[type[KindSettings]] = ChoiceSettings
-    beside: ClassVar[tuple[str, ...]] = ()
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[ChoiceRow], RowReport]:
         """Rows of a table; see :func:`bertkit.labelled.choices.read_choices`."""
@@ -157,6 +156,10 @@ class Choice:
     def golds(self, rows: Sequence[ChoiceRow], labels: Labels) -> list[Any]:
         """The right candidates' places, from 0."""
         return [row.label for row in rows]
+
+    def official_files(self, task: Task, part: str) -> tuple[str, ...]:
+        """None: there is no official file."""
+        return ()
 
     def write_official(
         self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[ChoiceRow], task: Task, part: str

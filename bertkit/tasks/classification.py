@@ -75,7 +75,6 @@ class Classification:
     name: ClassVar[str] = "classification"
     head: ClassVar[str] = "classification"
     settings: ClassVar[type[KindSettings]] = ClassificationSettings
-    beside: ClassVar[tuple[str, ...]] = ()
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[TextRow], RowReport]:
         """Rows of a GLUE file, or of a table by the ending of its name.
@@ -196,18 +195,21 @@ class Classification:
         """Names in the head's spelling, or numbers."""
         return [gold_of(row, labels) for row in rows]
 
+    def official_files(self, task: Task, part: str) -> tuple[str, ...]:
+        """The file for GLUE's or CLUE's server, for the parts that have one."""
+        return (task.official[part],) if part in task.official else ()
+
     def write_official(
         self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[TextRow], task: Task, part: str
     ) -> list[Path]:
-        """The file for GLUE's or CLUE's server, for the parts that have one: see ``glue_files`` and ``clue_files``."""
-        if part not in task.official:
-            return []
-        path = folder / task.official[part]
-        if path.suffix == ".json":
-            clue_files.write_answers(path, ((one.id, one.value) for one in predictions), task)
-        else:
-            glue_files.write_answers(path, (one.value for one in predictions), task)
-        return [path]
+        """That file: see ``glue_files`` and ``clue_files``."""
+        paths = [folder / name for name in self.official_files(task, part)]
+        for path in paths:
+            if path.suffix == ".json":
+                clue_files.write_answers(path, ((one.id, one.value) for one in predictions), task)
+            else:
+                glue_files.write_answers(path, (one.value for one in predictions), task)
+        return paths
 
     def read_official(self, path: Path, rows: Sequence[TextRow], task: Task, labels: Labels) -> list[Prediction]:
         """Predictions of any system from GLUE's file or CLUE's (``.json``), one a row.

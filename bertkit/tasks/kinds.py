@@ -65,13 +65,11 @@ class Kind(Protocol):
         name: As declarations call it.
         head: Its head's name in ``tasks.models``.
         settings: Its settings.
-        beside: Official files that it writes beside the one that the task names.
     """
 
     name: ClassVar[str]
     head: ClassVar[str]
     settings: ClassVar[type[KindSettings]]
-    beside: ClassVar[tuple[str, ...]]
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[Any], RowReport]:
         """Rows of one file in the task's own format."""
@@ -150,6 +148,10 @@ class Kind(Protocol):
 
     def golds(self, rows: Sequence[Any], labels: Labels) -> list[Any]:
         """Each row's gold in the form of a prediction's value (a list of texts for spans); None where it has none."""
+        ...
+
+    def official_files(self, task: Task, part: str) -> tuple[str, ...]:
+        """The names that :meth:`write_official` may write for a part: the task's own name first, where there is one."""
         ...
 
     def write_official(

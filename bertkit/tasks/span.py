@@ -77,7 +77,6 @@ class Span:
     name: ClassVar[str] = "span"
     head: ClassVar[str] = "span"
     settings: ClassVar[type[KindSettings]] = SpanSettings
-    beside: ClassVar[tuple[str, ...]] = ("nbest_predictions.json", "null_odds.json")
     scorer: ClassVar[QuestionScores] = staticmethod(question_scores)
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[QuestionRow], RowReport]:
@@ -200,11 +199,15 @@ class Span:
         """The answers' texts."""
         return [[answer.text for answer in row.answers] if row.labelled else None for row in rows]
 
+    def official_files(self, task: Task, part: str) -> tuple[str, ...]:
+        """Predictions, n-best lists and null odds, whichever part it is."""
+        return task.official.get(part, "predictions.json"), "nbest_predictions.json", "null_odds.json"
+
     def write_official(
         self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[QuestionRow], task: Task, part: str
     ) -> list[Path]:
         """The official files: predictions, ``nbest_predictions.json``, and ``null_odds.json`` where "no answer" is an answer."""
-        names = (task.official.get(part, "predictions.json"), *self.beside)
+        names = self.official_files(task, part)
         found: dict[str, Callable[[str, Any], None]] = {}
         with ExitStack() as open_files:
             for number, said in enumerate(predictions):

@@ -85,7 +85,6 @@ class Tagging:
     name: ClassVar[str] = "tagging"
     head: ClassVar[str] = "tagging"
     settings: ClassVar[type[KindSettings]] = TaggingSettings
-    beside: ClassVar[tuple[str, ...]] = ()
 
     def read(self, path: Path, task: Task, *, strict: bool = False) -> tuple[list[TaggedRow], RowReport]:
         """Sentences of one file of CoNLL columns or of records; see :func:`bertkit.tasks.tagging_files.read_tagged`."""
@@ -220,13 +219,17 @@ class Tagging:
         """The tags as IOB2."""
         return list(gold_tags(rows))
 
+    def official_files(self, task: Task, part: str) -> tuple[str, ...]:
+        """One file, whichever part it is."""
+        return (task.official.get(part, "predictions.txt"),)
+
     def write_official(
         self, folder: Path, predictions: Iterable[Prediction], rows: Sequence[TaggedRow], task: Task, part: str
     ) -> list[Path]:
         """conlleval's columns, or CLUENER's lines; see :func:`bertkit.tasks.tagging_files.write_tagged`."""
-        path = folder / task.official.get(part, "predictions.txt")
-        write_tagged(path, predictions, rows)
-        return [path]
+        (name,) = self.official_files(task, part)
+        write_tagged(folder / name, predictions, rows)
+        return [folder / name]
 
     def read_official(self, path: Path, rows: Sequence[TaggedRow], task: Task, labels: Labels) -> list[Prediction]:
         """Predictions of any system, one a row; see :func:`bertkit.tasks.tagging_files.read_given`."""

@@ -10,6 +10,12 @@ import pytest
 from job_tests import QUICK, Call, MakeModel, predictions, review
 
 TABLE = b'\xef\xbb\xbftext,label\r\nnull,0\r\nNA,1\r\n"two\nlines, ""quoted""",0\r\n"",1\r\nnan,0\r\n'
+# Declarations that name no official files: the kinds have names of their own for them.
+OWN_TASKS = """
+from bertkit.tasks.registry import Task, register
+register(Task(name="own_tags", title="Tags", kind="tagging", metrics=("f1",)))
+register(Task(name="own_spans", title="Answers", kind="span", metrics=("f1", "exact")))
+"""
 TEXTS = ["null", "NA", 'two\nlines, "quoted"', "", "nan"]
 
 
@@ -92,9 +98,11 @@ def test_an_output_that_is_someones_is_left_alone(bertkit: Call, trained: Path, 
     both = bertkit(*flags, "--output", "SST-2.tsv")
     assert (both.code, both.report["error"]["kind"]) == (2, "usage")
     Path("own.jsonl").write_bytes(kept := b'{"sentence": "a", "label": 1}\n')
-    read = bertkit("predict", "sst2", "--model", trained, "--test-file", "own.jsonl", "--output", "own.jsonl", "--overwrite")
-    assert (read.code, read.report["error"]["kind"]) == (2, "usage")
-    assert Path("own.jsonl").read_bytes() == kept
+    validation = ("--validation-file", "own.jsonl", "--part", "validation")
+    for given in (("--test-file", "own.jsonl"), validation, ("--data", "own.jsonl")):
+        read = bertkit("predict", "sst2", "--model", trained, *given, "--output", "own.jsonl", "--overwrite")
+        assert (read.code, read.report["error"]["kind"]) == (2, "usage"), given
+        assert Path("own.jsonl").read_bytes() == kept
     table = bertkit(*flags, "--output", "out/said.csv")
     assert (table.code, table.report["error"]["hint"]) == (2, "--output out/said.jsonl")
     assert not Path("out").exists()
@@ -105,6 +113,8 @@ def test_an_official_file_that_is_someones_is_left_alone(
 ) -> None:
     (tmp_path / "q.json").write_text(squad(question("1", "a", ("b", 2)), context="a b c"))
     (tmp_path / "t.txt").write_text("hello O\na B-X\n\n")
+    (tmp_path / "own.py").write_text(OWN_TASKS)
+    own = ("--task-file", "own.py")
     tags, spans = make_model("tagging", ("O", "B-X", "I-X")), make_model("span")
     for number, (task, *flags, name) in enumerate(
         [
@@ -113,6 +123,8 @@ def test_an_official_file_that_is_someones_is_left_alone(
             ("squad", "--model", spans, "--test-file", "q.json", "predictions.json"),
             ("squad", "--model", spans, "--test-file", "q.json", "nbest_predictions.json"),
             ("squad_v2", "--model", spans, "--test-file", "q.json", "null_odds.json"),
+            ("own_tags", *own, "--model", tags, "--test-file", "t.txt", "predictions.txt"),
+            ("own_spans", *own, "--model", spans, "--test-file", "q.json", "predictions.json"),
         ]
     ):
         folder = Path(f"out{number}")
