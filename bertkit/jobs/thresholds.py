@@ -14,7 +14,7 @@ from bertkit.jobs.verdict import Verdict
 from bertkit.metrics.shares import is_share
 from bertkit.settings.gates import ThresholdSettings, threshold
 
-_NO_FIGURES = ("examples", "_interval", "_thresh")
+_NO_FIGURES = ("examples", "_interval", "_thresh", "_threshold")
 _NEAR = 1e-9  # what is printed as 80.00 has reached 80: figures are sums of floats
 
 

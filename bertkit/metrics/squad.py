@@ -11,7 +11,7 @@ import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -102,7 +102,8 @@ def squad_scores(
 
     Returns:
         ``exact``, ``f1``, ``total``; for 2.0 also ``HasAns_…`` and ``NoAns_…`` (each with ``exact``, ``f1``, ``total``, only
-        where such questions are there); with null odds ``best_exact``, ``best_exact_thresh``, ``best_f1``, ``best_f1_thresh``.
+        where such questions are there); with null odds ``best_exact``, ``best_exact_thresh``, ``best_f1``, ``best_f1_thresh``
+        as the script has them, and ``best_null_threshold``, which gives ``best_f1`` with room on either side.
 
     Raises:
         ValueError: There is no question.
@@ -125,15 +126,32 @@ def squad_scores(
             out |= {f"{name}_{key}": value for key, value in _averages(final, part).items()}
     if null_odds is not None:
         for place, name in enumerate(("exact", "f1")):
-            best, at = best_threshold({key: pair[place] for key, pair in raw.items()}, predictions, null_odds, answered)
-            out |= {f"best_{name}": best, f"best_{name}_thresh": at}
+            best = best_threshold({key: pair[place] for key, pair in raw.items()}, predictions, null_odds, answered)
+            out |= {f"best_{name}": best.score, f"best_{name}_thresh": best.at}
+        out["best_null_threshold"] = best.between  # of F1, the last
     return out
+
+
+class BestThreshold(NamedTuple):
+    """What :func:`best_threshold` finds.
+
+    Attributes:
+        score: The best average that any threshold on the null odds could give (0–100).
+        at: The threshold as evaluate-v2.0 reports it: the odds of the last question that keeps its answer, which a change in
+            their last digit takes away; 0 where it is best that none has an answer, whatever the odds.
+        between: The middle between those odds and the next question's, one unit of logits beyond the first or the last:
+            it gives ``score`` in each case.
+    """
+
+    score: float
+    at: float
+    between: float
 
 
 def best_threshold(
     scores: Mapping[str, float], predictions: Mapping[str, str], null_odds: Mapping[str, float], answered: Mapping[str, bool]
-) -> tuple[float, float]:
-    """The best average that any threshold on the null odds could give (0–100), and that threshold (evaluate-v2.0's search).
+) -> BestThreshold:
+    """The threshold on the null odds that gives the best average (evaluate-v2.0's search).
 
     Args:
         scores: Each question's score (0–1) where its prediction stands.
@@ -142,14 +160,15 @@ def best_threshold(
         answered: Which questions have an answer.
     """
     current = float(sum(not answered[key] for key in scores))
-    best, threshold = current, 0.0
-    for key in sorted(null_odds, key=lambda key: null_odds[key]):
-        if key not in scores:
-            continue
+    best, threshold, kept = current, 0.0, 0
+    keys = sorted((key for key in null_odds if key in scores), key=lambda key: null_odds[key])
+    for number, key in enumerate(keys, 1):
         current += scores[key] if answered[key] else -1.0 if predictions.get(key) else 0.0
         if current > best:
-            best, threshold = current, null_odds[key]
-    return 100.0 * best / len(scores), threshold
+            best, threshold, kept = current, null_odds[key], number
+    odds = [null_odds[key] for key in keys] or [0.0]
+    borders = [odds[0] - 2, *odds, odds[-1] + 2]
+    return BestThreshold(100.0 * best / len(scores), threshold, (borders[kept] + borders[kept + 1]) / 2)
 
 
 def _averages(scores: Mapping[str, tuple[float, float]], keys: Sequence[str]) -> dict[str, float | int]:

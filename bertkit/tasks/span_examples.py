@@ -51,7 +51,7 @@ class SpanSettings(KindSettings):
 
     def tuned(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """The best threshold of null odds for F1, where questions might have no answer."""
-        threshold = figures.get("best_f1_thresh")
+        threshold = figures.get("best_null_threshold", figures.get("best_f1_thresh"))  # the latter alone: of an earlier bertkit
         if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or not math.isfinite(threshold):
             return {}
         return {"null_answers": True, "null_threshold": float(threshold)}

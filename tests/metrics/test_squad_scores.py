@@ -105,7 +105,7 @@ def test_no_threshold_is_better_than_the_best(rows: list[tuple[bool, float, bool
     scores = {str(i): row[1] if row[0] else float(not texts[str(i)]) for i, row in enumerate(rows)}
     # the official search looks at a threshold behind each question, so that equal odds would be split: keep them distinct
     odds = {str(i): row[3] + i / 100 for i, row in enumerate(rows)}
-    best, threshold = best_threshold(scores, texts, odds, answered)
+    best, threshold, between = best_threshold(scores, texts, odds, answered)
 
     def average(cut: float) -> float:
         kept = [scores[key] if odds[key] <= cut else float(not answered[key]) for key in scores]
@@ -115,6 +115,18 @@ def test_no_threshold_is_better_than_the_best(rows: list[tuple[bool, float, bool
     assert best == pytest.approx(max(tried))
     if best > 100 * sum(not has for has in answered.values()) / len(rows):
         assert average(threshold) == pytest.approx(best)
+    for noise in (-1e-3, 0.0, 1e-3):  # of odds computed in other batches, or in bf16
+        assert average(between + noise) == pytest.approx(best)
+
+
+def test_where_no_answer_at_all_is_best_the_threshold_takes_all_away() -> None:
+    """evaluate-v2.0 then reports 0, above which none of these odds is."""
+    odds = {"a": -5.0, "b": -3.0, "c": -4.0}
+    answered = {"a": False, "b": False, "c": True}
+    found = best_threshold({"a": 0.0, "b": 0.0, "c": 0.5}, dict.fromkeys(odds, "t"), odds, answered)
+    assert (found.score, found.at) == (pytest.approx(200 / 3), 0.0)
+    assert found.between < -5.0
+    assert best_threshold({"c": 1.0}, {"c": "t"}, odds, answered).between == -3.0  # the one question of these scores
 
 
 @pytest.mark.data
