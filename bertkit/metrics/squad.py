@@ -103,7 +103,7 @@ def squad_scores(
     Returns:
         ``exact``, ``f1``, ``total``; for 2.0 also ``HasAns_…`` and ``NoAns_…`` (each with ``exact``, ``f1``, ``total``, only
         where such questions are there); with null odds ``best_exact``, ``best_exact_thresh``, ``best_f1``, ``best_f1_thresh``
-        as the script has them, and ``best_null_threshold``, which gives ``best_f1`` with room on either side.
+        as the script has them, and ``best_null_threshold``, the threshold that gives the best F1, with room on either side.
 
     Raises:
         ValueError: There is no question.
@@ -136,11 +136,12 @@ class BestThreshold(NamedTuple):
     """What :func:`best_threshold` finds.
 
     Attributes:
-        score: The best average that any threshold on the null odds could give (0–100).
+        score: The best average (0–100) as evaluate-v2.0 reports it, which also parts questions of equal odds: where these are
+            best parted no threshold gives it.
         at: The threshold as evaluate-v2.0 reports it: the odds of the last question that keeps its answer, which a change in
             their last digit takes away; 0 where it is best that none has an answer, whatever the odds.
-        between: The middle between those odds and the next question's, one unit of logits beyond the first or the last:
-            it gives ``score`` in each case.
+        between: A threshold that gives the best average that one can give: the middle between two questions' odds, one unit
+            of logits beyond the first or the last. Logits of bf16 are so coarse that many odds are equal.
     """
 
     score: float
@@ -160,13 +161,16 @@ def best_threshold(
         answered: Which questions have an answer.
     """
     current = float(sum(not answered[key] for key in scores))
-    best, threshold, kept = current, 0.0, 0
+    best, threshold = current, 0.0
+    reached, kept = current, 0
     keys = sorted((key for key in null_odds if key in scores), key=lambda key: null_odds[key])
+    odds = [null_odds[key] for key in keys] or [0.0]
     for number, key in enumerate(keys, 1):
         current += scores[key] if answered[key] else -1.0 if predictions.get(key) else 0.0
         if current > best:
-            best, threshold, kept = current, null_odds[key], number
-    odds = [null_odds[key] for key in keys] or [0.0]
+            best, threshold = current, null_odds[key]
+        if current > reached and (number == len(keys) or odds[number] > null_odds[key]):
+            reached, kept = current, number
     borders = [odds[0] - 2, *odds, odds[-1] + 2]
     return BestThreshold(100.0 * best / len(scores), threshold, (borders[kept] + borders[kept + 1]) / 2)
 

@@ -103,11 +103,12 @@ def test_no_threshold_is_better_than_the_best(rows: list[tuple[bool, float, bool
     # a prediction "" is right where there is no answer, and then no threshold changes it
     texts = {str(i): "t" if row[2] or row[0] else "" for i, row in enumerate(rows)}
     scores = {str(i): row[1] if row[0] else float(not texts[str(i)]) for i, row in enumerate(rows)}
-    # the official search looks at a threshold behind each question, so that equal odds would be split: keep them distinct
+    # the official search looks at a threshold behind each question, so that equal odds are split: keep them distinct for it
     odds = {str(i): row[3] + i / 100 for i, row in enumerate(rows)}
+    equal = {str(i): float(row[3]) for i, row in enumerate(rows)}
     best, threshold, between = best_threshold(scores, texts, odds, answered)
 
-    def average(cut: float) -> float:
+    def average(cut: float, odds: dict[str, float] = odds) -> float:
         kept = [scores[key] if odds[key] <= cut else float(not answered[key]) for key in scores]
         return 100 * sum(kept) / len(kept)
 
@@ -117,6 +118,19 @@ def test_no_threshold_is_better_than_the_best(rows: list[tuple[bool, float, bool
         assert average(threshold) == pytest.approx(best)
     for noise in (-1e-3, 0.0, 1e-3):  # of odds computed in other batches, or in bf16
         assert average(between + noise) == pytest.approx(best)
+    found = best_threshold(scores, texts, equal, answered)
+    reached = max(average(cut, equal) for cut in [-1e9, *equal.values()])
+    for noise in (-1e-3, 0.0, 1e-3):
+        assert average(found.between + noise, equal) == pytest.approx(reached)
+
+
+def test_of_questions_with_equal_odds_the_threshold_keeps_all_or_none() -> None:
+    """evaluate-v2.0 parts them: its best keeps the first alone, which no threshold does."""
+    odds = {"a": 7.5, "b": 7.5, "c": 7.5, "d": 9.0}
+    answered = {"a": True, "b": False, "c": False, "d": True}
+    found = best_threshold({"a": 1.0, "b": 0.0, "c": 0.0, "d": 0.0}, dict.fromkeys(odds, "t"), odds, answered)
+    assert (found.score, found.at) == (75.0, 7.5)
+    assert found.between < 7.5  # none of them: two of four are right, and with all three one
 
 
 def test_where_no_answer_at_all_is_best_the_threshold_takes_all_away() -> None:
