@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bertkit.labelled.rows import TextRow
 from bertkit.metrics.counts import count_classes
@@ -48,7 +48,8 @@ def _sure(one: Prediction) -> float | None:
         return abs(float(one.value) - float(one.gold))
     if isinstance(one.gold, str):
         return one.score
-    shares = one.more.get("probabilities") or {}
+    said = one.more.get("probabilities")
+    shares = said if isinstance(said, Mapping) else {}
     decided = [
         share if name in one.value else 1 - share for name, share in shares.items() if (name in one.value) != (name in one.gold)
     ]

@@ -17,6 +17,40 @@ from bertkit.tasks.labels import Labels
 from bertkit.tasks.prediction import Prediction
 
 _OWN = ("id", "gold", "prediction", "score")
+_SHOWN = 60  # characters of a fact that does not fit
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _are_shares(value: Any) -> bool:
+    return isinstance(value, dict | list) and all(map(_is_number, value.values() if isinstance(value, dict) else value))
+
+
+def _are_answers(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, dict) and isinstance(each.get("text"), str) and _is_number(each.get("probability")) for each in value
+    )
+
+
+_READ: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "score": (_is_number, "a number"),
+    "null_odds": (_is_number, "a number"),
+    "best_text": (_is_text, "a text"),
+    "nbest": (_are_answers, "a list of answers, each with text and probability"),
+    "probabilities": (_are_shares, "numbers, by name or in a list"),
+    "as_given": (_are_texts, "a list of a tag for each word"),
+}
+"""Facts of a line that scoring reads, by name: what they must be, null aside. Others are handed on as they stand."""
 
 
 def prediction_records(predictions: Iterable[Prediction]) -> Iterator[dict[str, Any]]:
@@ -87,10 +121,27 @@ def _prediction(line: str, where: str) -> Prediction:
         raise DataError(
             "The line is no prediction of bertkit's: id is a text, prediction a text, a number or a list of texts.", where=where
         )
+    _check_facts({"score": known["score"], **record}, value, where)
+    for name in _READ.keys() & record.keys():
+        if record[name] is None:  # as pandas writes a fact that other lines have
+            del record[name]
     for text in (known["id"], *(value if listed else [value])):
         if isinstance(text, str) and (fault := files.no_character(text)) is not None:
             raise DataError(f"The prediction holds {fault}.", where=where)
     return Prediction(id=known["id"], value=value, score=known["score"], gold=known["gold"], more=record)
+
+
+def _check_facts(facts: Mapping[str, Any], value: Any, where: str) -> None:
+    for name, (fits, form) in _READ.items():
+        fact = facts.get(name)
+        alike = name != "as_given" or (isinstance(value, list) and isinstance(fact, list) and len(fact) == len(value))
+        if fact is not None and not (fits(fact) and alike):
+            raise DataError(f"The prediction's {name} should be {form}, and is {_short(fact)}.", where=where)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 class _NoNumber(Exception):
@@ -146,6 +197,9 @@ def check_form(predictions: Sequence[Prediction], golds: Sequence[Any], labels: 
         DataError: A prediction is of another form than the gold, or has not one tag a word (exit 3).
     """
     if not labels.names and not any(isinstance(gold, int) for gold in golds):  # a candidate's place is a number
+        for one, gold in zip(predictions, golds, strict=True):
+            if isinstance(one.value, list) and isinstance(gold, list):
+                raise DataError(f"The prediction of {one.id!r} is {one.value!r}, where one text is asked for.", where=where)
         return
     strange: dict[str, None] = {}
     for one, gold in zip(predictions, golds, strict=True):

@@ -171,7 +171,7 @@ class Span:
             )
         golds, texts, version = judged(kept)
         values: dict[str, float | None] = dict(squad_scores(golds, texts, version=version, scorer=self.scorer))
-        odds = {row.id: float(said.more["null_odds"]) for row, said in kept if "null_odds" in said.more}
+        odds = {row.id: float(said.more["null_odds"]) for row, said in kept if said.more.keys() >= {"null_odds", "best_text"}}
         if len(odds) == len(kept):
             unthresholded = {row.id: str(said.more["best_text"]) for row, said in kept}
             found = squad_scores(golds, unthresholded, version=2, null_odds=odds, scorer=self.scorer)

@@ -276,6 +276,54 @@ def test_predictions_that_are_no_finite_numbers_are_named_by_line(bertkit: Call,
     assert bertkit(*flags).metrics["pearson"] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(
+    ("fact", "told"),
+    [
+        ('"score": "high"', 'score should be a number, and is "high"'),
+        ('"null_odds": "abc"', "null_odds should be a number"),
+        ('"null_odds": [1]', "null_odds should be a number"),
+        ('"null_odds": 1, "best_text": 5', "best_text should be a text"),
+        ('"nbest": [{"text": "a"}]', "nbest should be a list of answers"),
+        ('"nbest": "abc"', "nbest should be a list of answers"),
+        ('"prediction": ["a"]', "where one text is asked for"),
+        ('"null_odds": null, "best_text": null, "nbest": null', None),  # as pandas fills what other lines have
+        ('"null_odds": 1', None),
+    ],
+)
+def test_facts_beside_a_given_answer_are_checked(bertkit: Call, tmp_path: Path, fact: str, told: str | None) -> None:
+    (tmp_path / "gold.csv").write_text("id,question,context,answer\n0,who,a b,a\n1,who,c d,\n")
+    lines = [f'{{"id": "{n}", "gold": null, "prediction": "c", "score": null, {fact}}}\n' for n in range(2)]
+    (tmp_path / "said.jsonl").write_text("".join(lines))
+    done = bertkit("eval", "span", "--test-file", "gold.csv", "--predictions", "said.jsonl", "--output", "out")
+    assert done.code == (0 if told is None else 3)
+    if told is None:
+        assert "best_f1" not in done.metrics  # not every line says odds and the answer that they would give up
+    else:
+        assert told in done.report["error"]["message"]
+        assert done.report["error"]["where"].startswith("said.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("fact", "told"),
+    [('"score": [1]', "score"), ('"as_given": ["B-X", "O"]', "a tag for each word"), ('"as_given": 1', "a tag for each word")],
+)
+def test_facts_beside_given_tags_are_checked(bertkit: Call, tmp_path: Path, fact: str, told: str) -> None:
+    (tmp_path / "gold.txt").write_text("a B-X\n")
+    (tmp_path / "said.jsonl").write_text(f'{{"id": "0", "gold": null, "prediction": ["O"], "score": null, {fact}}}\n')
+    done = bertkit("eval", "tokens", "--test-file", "gold.txt", "--predictions", "said.jsonl", "--output", "out")
+    assert (done.code, told in done.report["error"]["message"]) == (3, True)
+
+
+@pytest.mark.parametrize(("shares", "code"), [('{"a": "x"}', 3), ('"a"', 3), ("[0.5]", 0), ("null", 0)])
+def test_probabilities_beside_given_labels_are_checked(bertkit: Call, tmp_path: Path, shares: str, code: int) -> None:
+    (tmp_path / "gold.csv").write_text('text,label\nx,a\ny,"a,b"\n')
+    more = f'"score": null, "probabilities": {shares}'
+    (tmp_path / "said.jsonl").write_text(
+        "".join(f'{{"id": "{n}", "gold": null, "prediction": ["b"], {more}}}\n' for n in range(2))
+    )
+    assert bertkit("eval", "multilabel", "--test-file", "gold.csv", "--predictions", "said.jsonl", "--output", "out").code == code
+
+
 def test_layers_that_config_json_leaves_out_are_said(bertkit: Call, make_model: MakeModel, sst2: Path, tmp_path: Path) -> None:
     model = Path(shutil.copytree(make_model(layers=2), tmp_path / "two"))
     config = json.loads((model / "config.json").read_text())
