@@ -13,12 +13,17 @@ from bertkit.tasks.predictions import tell_beyond
 from bertkit.tasks.task import Task
 
 
+def clue_id(one: str) -> int | str:
+    """A row's id as CLUE's files have it: a number where that is the same id when it is read again (``007`` is a text)."""
+    return int(one) if one.isascii() and one.isdecimal() and (one == "0" or one[0] != "0") else one
+
+
 def write_answers(path: Path, answers: Iterable[tuple[str, Any]], task: Task) -> None:
     """The file of a part's predictions, ids and values in order; labels are CLUE's own codes."""
     codes = {name: code for code, name in task.columns.aliases.items()} if task.columns else {}
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for one, value in answers:
-            record = {"id": int(one) if one.isdecimal() else one, "label": codes.get(value, value)}
+            record = {"id": clue_id(one), "label": codes.get(value, value)}
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from bertkit.labelled.tables import open_table
 from bertkit.labelled.tagged_records import Offsets, characters, each_record, span_tags, tagged_records, text_row
 from bertkit.labelled.tags import CONVERTED, Scheme, entities, recognise, stray_tags, to_iob2
 from bertkit.notices import say
+from bertkit.tasks.clue_files import clue_id
 from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.tagging_labels import gold_tags, scheme_of
 from bertkit.tasks.task import Task
@@ -164,8 +165,10 @@ def read_given(path: Path, rows: Sequence[TaggedRow], task: Task) -> list[Predic
             raise DataError(f"The sentence has {counts}.", where=str(said.place))
         if not bare and said.words != tuple(map(as_cell, row.words)):
             raise DataError(f"The sentence has other words than {row.place or row.id}.", where=str(said.place))
-    # Of a file in IOB1 or IOBES the predictions are taken to be so, too, unless they are plainly IOB2.
-    own = scheme_of(rows) in CONVERTED and recognise(given)[0] != "IOB2"
+    # Of a file in IOB1 or IOBES the predictions are taken to be so, too, unless they are plainly IOB2: bertkit's own, in which
+    # stray I- may be more than B- (of IOB1 nobody could tell those).
+    scheme = scheme_of(rows)
+    own = scheme in CONVERTED and recognise(given)[0] not in ({"IOB2"} if scheme == "IOB1" else {"IOB1", "IOB2"})
     tagged = iter(given)
     return [
         Prediction(
@@ -222,10 +225,17 @@ def _tell_scheme(rows: Iterable[TaggedRow], path: Path) -> Scheme:
 
 def _cluener_line(row: TaggedRow, tags: Sequence[str]) -> str:
     spans: dict[str, dict[str, list[list[int]]]] = {}
-    for one in entity_records(row, tags):
-        if "start" in one:
-            spans.setdefault(one["type"], {}).setdefault(one["text"], []).append([one["start"], one["end"] - 1])
-    return json.dumps({"id": int(row.id) if row.id.isdecimal() else row.id, "label": spans}, ensure_ascii=False)
+    for one in entity_records(_with_text(row), tags):
+        spans.setdefault(one["type"], {}).setdefault(one["text"], []).append([one["start"], one["end"] - 1])
+    return json.dumps({"id": clue_id(row.id), "label": spans}, ensure_ascii=False)
+
+
+def _with_text(row: TaggedRow) -> TaggedRow:
+    """A row with a raw text to count characters in: of one that came as words (in columns, say) those with nothing between."""
+    if row.text is not None:
+        return row
+    ends = list(accumulate(map(len, row.words), initial=0))
+    return replace(row, text="".join(row.words), offsets=tuple(pairwise(ends)))
 
 
 def _read_cluener(path: Path, rows: Sequence[TaggedRow]) -> list[Prediction]:
@@ -235,7 +245,10 @@ def _read_cluener(path: Path, rows: Sequence[TaggedRow]) -> list[Prediction]:
         raise DataError(f"{len(missing)} of {len(rows)} rows have no prediction, the first is id {missing[0]}.", where=str(path))
     return [
         Prediction(
-            id=row.id, value=list(span_tags(found[row.id].get("label") or {}, row)), gold=gold, more={"words": list(row.words)}
+            id=row.id,
+            value=list(span_tags(found[row.id].get("label") or {}, _with_text(row))),
+            gold=gold,
+            more={"words": list(row.words)},
         )
         for row, gold in zip(rows, gold_tags(rows), strict=True)
     ]

@@ -13,6 +13,7 @@ from bertkit.labelled.rows import TextRow
 from bertkit.labelled.texts import row_texts
 from bertkit.notices import collecting
 from bertkit.tasks.classification import Classification
+from bertkit.tasks.clue_files import read_answers, write_answers
 from bertkit.tasks.data import load_parts, require_gold
 from bertkit.tasks.labels import Labels
 from bertkit.tasks.prediction import Prediction
@@ -126,3 +127,10 @@ def test_tnews_names_are_those_that_clue_publishes(real_data: Path) -> None:
     published = [json.loads(line) for line in (real_data / "data/zh/tnews/labels.json").read_text().splitlines()]
     assert task.columns is not None
     assert {one["label"]: one["label_desc"] for one in published} == dict(task.columns.aliases)
+
+
+@pytest.mark.parametrize("identity", ["007", "0", "12", "\u0663", "a"])
+def test_clues_file_is_read_back_whatever_the_ids(tmp_path: Path, identity: str) -> None:
+    path = tmp_path / "tnews.json"
+    write_answers(path, [(identity, "x")], task_named("tnews"))
+    assert [label for label, _ in read_answers(path, [identity])] == ["x"]

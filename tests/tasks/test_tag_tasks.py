@@ -107,6 +107,45 @@ def test_cluener_reads_and_writes_clues_own_files(tmp_path: Path) -> None:
     assert KIND.score(found, rows, task, LABELS).values["f1"] == 1.0
 
 
+@pytest.mark.parametrize("identity", ["007", "0", "12", "\u0663", "\u00b2", "3.0", "a"])
+def test_clueners_file_is_read_back_whatever_the_ids(tmp_path: Path, identity: str) -> None:
+    task = task_named("cluener")
+    source = tmp_path / "dev.json"
+    source.write_text(
+        json.dumps({"id": identity, "text": "叶老桂", "label": {"name": {"叶老桂": [[0, 2]]}}}) + "\n", encoding="utf-8"
+    )
+    rows, _ = KIND.read(source, task)
+    (path,) = KIND.write_official(tmp_path, said(rows, "B-name I-name I-name"), rows, task, "test")
+    assert [one.id for one in KIND.read_official(path, rows, task, LABELS)] == [identity]
+
+
+@pytest.mark.parametrize("name", ["dev.txt", "dev.jsonl"])
+def test_clueners_file_has_the_entities_of_words_without_a_text(tmp_path: Path, name: str) -> None:
+    """CLUENER is passed on as columns, too; its characters are counted as if nothing stood between them."""
+    task = task_named("cluener")
+    source = tmp_path / name
+    record = {"text": ["在", "叶", "老", "桂"], "label": ["O", "B-name", "I-name", "I-name"]}
+    lines = [f"{word} {tag}" for word, tag in zip(record["text"], record["label"], strict=True)]
+    source.write_text("\n".join(lines) if name == "dev.txt" else json.dumps(record, ensure_ascii=False), encoding="utf-8")
+    rows, _ = KIND.read(source, task)
+    (path,) = KIND.write_official(tmp_path, said(rows, "B-place B-name I-name I-name"), rows, task, "test")
+    assert json.loads(path.read_text(encoding="utf-8"))["label"] == {"place": {"在": [[0, 0]]}, "name": {"叶老桂": [[1, 3]]}}
+    assert KIND.read_official(path, rows, task, LABELS)[0].value == ["B-place", "B-name", "I-name", "I-name"]
+
+
+def test_the_file_that_bertkit_wrote_of_iobes_gives_its_own_figures_again(tmp_path: Path) -> None:
+    """A young model begins many entities with I-: among IOBES that is no scheme of its own, and no lawful IOB2."""
+    path = tmp_path / "dev.txt"
+    path.write_text("a B-X\nb I-X\nc E-X\nd S-X\n")
+    rows, _ = KIND.read(path, TOKENS)
+    told = said(rows, "I-X I-X I-X B-X")
+    (written,) = KIND.write_official(tmp_path, told, rows, TOKENS, "test")
+    given = KIND.read_official(written, rows, TOKENS, LABELS)
+    wanted = KIND.score(told, rows, TOKENS, LABELS).values
+    assert (wanted["f1"], wanted["f1_strict"], wanted["accuracy"]) == (1.0, pytest.approx(2 / 3), 0.75)
+    assert KIND.score(given, rows, TOKENS, LABELS).values == wanted
+
+
 def test_words_of_records_are_read_back_from_columns(tmp_path: Path) -> None:
     records = [(["a", "", "New York", "b\nc"], ["O", "B-X", "B-Y", "I-Y"]), ([], []), (["d"], ["O"])]
     path = tmp_path / "test.jsonl"
