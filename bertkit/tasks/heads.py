@@ -41,6 +41,18 @@ class Head(nn.Module):
         raise NotImplementedError
 
 
+class Scoring(Linear):
+    """The last product of a head, whose outputs are compared with one another: in fp32 at least, under autocast too.
+
+    bf16 keeps eight bits of a score: one question in ten had two best candidates, and the first was taken.
+    """
+
+    def forward(self, states: Tensor) -> Tensor:
+        """``[N, H]`` to ``[N, K]``."""
+        with torch.autocast(states.device.type, enabled=False):
+            return super().forward(wide(states))
+
+
 class Pooler(nn.Module):
     """tanh of a matrix over the first token's state: what the next-sentence and text classifiers look at."""
 
@@ -176,7 +188,7 @@ class Classification(Head):
         super().__init__()
         self.problem, self.dropout = problem, dropout
         self.pooler = Pooler(width=width)
-        self.classifier = Linear(width, labels)
+        self.classifier = Scoring(width, labels)
 
     def outputs(self, hidden: Hidden, positions: Tensor | None = None) -> Tensor:
         """``[S, K]`` logits (regression: values)."""
@@ -204,7 +216,7 @@ class Tagging(Head):
     def __init__(self, *, width: int, labels: int, dropout: float) -> None:
         super().__init__()
         self.dropout = dropout
-        self.classifier = Linear(width, labels)
+        self.classifier = Scoring(width, labels)
 
     def outputs(self, hidden: Hidden, positions: Tensor | None = None) -> Tensor:
         """``[T, K]`` (or ``[P, K]``) logits."""
@@ -224,7 +236,7 @@ class Span(Head):
 
     def __init__(self, *, width: int) -> None:
         super().__init__()
-        self.span = Linear(width, 2)
+        self.span = Scoring(width, 2)
 
     def outputs(self, hidden: Hidden, positions: Tensor | None = None) -> Tensor:
         """``[T, 2]`` logits: start, end."""
@@ -252,7 +264,7 @@ class Choice(Head):
         super().__init__()
         self.dropout = dropout
         self.pooler = Pooler(width=width)
-        self.classifier = Linear(width, 1)
+        self.classifier = Scoring(width, 1)
 
     def outputs(self, hidden: Hidden, positions: Tensor | None = None) -> Tensor:
         """``[S, 1]``: the candidates' scores."""

@@ -185,6 +185,19 @@ def test_a_span_loss_looks_at_the_sequences_own_tokens_alone() -> None:
     assert part.total.item() == pytest.approx(total)
 
 
+@pytest.mark.parametrize("head", ["classification", "tagging", "span", "choice"])
+def test_scores_that_are_compared_are_fp32_under_autocast(head: str) -> None:
+    """Rounded to bf16, which has 128 numbers between 1 and 2, many of these would be equal."""
+    model = build_model(head, CONFIG.changed(labels=("a", "b") if head in ("classification", "tagging") else None), seed=1).eval()
+    last = next(part for name, part in model.head.named_modules() if name in ("classifier", "span"))
+    assert isinstance(last, torch.nn.Linear)
+    torch.nn.init.ones_(last.bias)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        scores = model.outputs(pack(*[3] * 150))
+    assert scores.dtype == torch.float32
+    assert len(scores[:, 0].unique()) > len(scores[:, 0].bfloat16().unique())
+
+
 def test_the_output_bias_starts_at_the_unigram() -> None:
     frequencies = np.zeros(70, dtype=np.int64)
     frequencies[[10, 20]] = 929, 1
