@@ -168,19 +168,19 @@ def _take(path: Path, wish: _Wish) -> RunFolder:
 
 
 def newest_run(command: str, *, task: str | None = None, root: Path = Path("runs"), hint: str) -> Path:
-    """The newest finished run of a command (and task) under ``root``.
+    """The newest finished run of a command (and task) under ``root``; of those that ended in one second by their files' times.
 
     Raises:
         MissingError: There is none (exit 4); ``hint`` is the command that makes one.
     """
-    found: list[tuple[str, str, Path]] = []
+    found: list[tuple[str, int, Path]] = []
     for path in sorted(root.glob(f"*/{STATE}")) if root.is_dir() else []:
         try:
             state = read_state(path.parent) or {}
         except DataError:
             continue
         if state.get("command_name") == command and state.get("state") == "finished" and task in (None, state.get("task")):
-            found.append((str(state.get("ended", "")), path.parent.name, path.parent))
+            found.append((str(state.get("ended", "")), path.stat().st_mtime_ns, path.parent))
     if not found:
         what = f"{command} {task}" if task else command
         raise MissingError(f"There is no finished run of `bertkit {what}` under {root}/.", hint=hint)

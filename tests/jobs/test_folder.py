@@ -242,6 +242,15 @@ def test_the_newest_finished_run_of_a_task_is_found(tmp_path: Path) -> None:
         newest_run("finetune", task="mnli", root=tmp_path / "nothing", hint="x")
 
 
+@pytest.mark.parametrize("later", ["a", "b"])
+def test_of_two_runs_that_ended_in_one_second_the_newest_is_found(tmp_path: Path, later: str) -> None:
+    for name in "ab" if later == "b" else "ba":
+        with take(tmp_path / name, command="finetune", facts={"task": "sst2"}) as folder:
+            folder.record(state="finished", ended="2026-01-02T10:00:00Z")
+        os.utime(tmp_path / name / "bertkit.json", ns=(0, 1_000 if name == later else 1))
+    assert newest_run("finetune", task="sst2", root=tmp_path, hint="") == tmp_path / later
+
+
 # Locks
 
 HOLD = """
