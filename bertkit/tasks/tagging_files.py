@@ -13,6 +13,7 @@ from typing import Any
 
 from bertkit.corpus.basic_words import basic_words
 from bertkit.errors import DataError, UsageError
+from bertkit.labelled.cells import id_of
 from bertkit.labelled.columns import Columns
 from bertkit.labelled.conll import as_cell, each_sentence, is_running_text, row_lines, tagged_lines
 from bertkit.labelled.files import read_lines, writing
@@ -27,6 +28,7 @@ from bertkit.tasks.tagging_labels import gold_tags, scheme_of
 from bertkit.tasks.task import Task
 
 RECORDS = (".json", ".jsonl", ".parquet")
+_IDS = Columns(text="text", id="id")
 _DEFAULTS = ("tokens", "tags", "ner_tags", "text", "label")  # names of a declaration, which columns without names do not have
 
 
@@ -239,7 +241,12 @@ def _with_text(row: TaggedRow) -> TaggedRow:
 
 
 def _read_cluener(path: Path, rows: Sequence[TaggedRow]) -> list[Prediction]:
-    found = {str(record.get("id", number)): record for number, (_, record) in enumerate(open_table(path)[1])}
+    found: dict[str, Mapping[str, Any]] = {}
+    for number, (place, record) in enumerate(open_table(path)[1]):
+        identity = id_of(record, _IDS, place, number)
+        if identity in found:
+            raise DataError(f"The id {identity} comes twice.", where=str(place))
+        found[identity] = record
     missing = [row.id for row in rows if row.id not in found]
     if missing:
         raise DataError(f"{len(missing)} of {len(rows)} rows have no prediction, the first is id {missing[0]}.", where=str(path))

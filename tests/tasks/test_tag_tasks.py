@@ -119,6 +119,19 @@ def test_clueners_file_is_read_back_whatever_the_ids(tmp_path: Path, identity: s
     assert [one.id for one in KIND.read_official(path, rows, task, LABELS)] == [identity]
 
 
+def test_an_id_that_comes_twice_in_clueners_file_is_refused_by_line(tmp_path: Path) -> None:
+    task = task_named("cluener")
+    (tmp_path / "dev.json").write_text('{"text": "叶老桂", "label": {}}\n{"text": "叶", "label": {}}\n', encoding="utf-8")
+    rows, _ = KIND.read(tmp_path / "dev.json", task)
+    given = tmp_path / "said.json"
+    given.write_text('{"id": null, "label": {}}\n{"label": {"name": {"叶": [[0, 0]]}}}\n', encoding="utf-8")  # by their places
+    assert [one.value for one in KIND.read_official(given, rows, task, LABELS)] == [["O"] * 3, ["B-name"]]
+    given.write_text('{"id": 1, "label": {}}\n{"id": 0, "label": {}}\n{"id": 1, "label": {}}\n', encoding="utf-8")
+    with pytest.raises(DataError, match="The id 1 comes twice") as caught:
+        KIND.read_official(given, rows, task, LABELS)
+    assert caught.value.where == f"{given}, line 3"
+
+
 @pytest.mark.parametrize("name", ["dev.txt", "dev.jsonl"])
 def test_clueners_file_has_the_entities_of_words_without_a_text(tmp_path: Path, name: str) -> None:
     """CLUENER is passed on as columns, too; its characters are counted as if nothing stood between them."""
