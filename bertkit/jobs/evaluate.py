@@ -25,7 +25,7 @@ from bertkit.jobs.verdicts import reported
 from bertkit.notices import say
 from bertkit.settings.commands import EvalSettings
 from bertkit.tasks.data import TaskPart, load_parts, require_gold
-from bertkit.tasks.kinds import Kind
+from bertkit.tasks.kinds import HandsGoldOn, Kind
 from bertkit.tasks.models import load_model
 from bertkit.tasks.prediction import Prediction
 from bertkit.tasks.registry import task_named
@@ -167,15 +167,26 @@ def _the_part(found: dict[str, TaskPart], part: str, task: Task) -> dict[str, Ta
 
 
 def scorer_of(
-    folder: Path, settings: Any, task: Task, kind: Kind, part: TaskPart, machine: Machine, *, must_have_head: bool = True
+    folder: Path,
+    settings: Any,
+    task: Task,
+    kind: Kind,
+    part: TaskPart,
+    machine: Machine,
+    *,
+    must_have_head: bool = True,
+    scored: bool = True,
 ) -> Scorer:
-    """A trained model of ``folder``, on its device, ready to score or to predict.
+    """A trained model of ``folder``, on its device, ready to score or (not ``scored``) to predict.
 
     Raises:
         ModelError: Its head is untrained, or has other labels than the task.
     """
     config = config_of(folder)
-    labels = kind.labels(part.rows, task, config.labels, for_training=False)
+    if not scored and isinstance(kind, HandsGoldOn):
+        labels = kind.labels_unscored(part.rows, task, config.labels)
+    else:
+        labels = kind.labels(part.rows, task, config.labels, for_training=False)
     kind_settings = kind_as_trained(settings, folder)
     if kind_settings.max_length > config.max_position_embeddings and "max_length" not in kind_settings.model_fields_set:
         kind_settings = kind_settings.model_copy(update={"max_length": config.max_position_embeddings})

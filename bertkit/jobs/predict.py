@@ -26,7 +26,7 @@ from bertkit.jobs.outcome import Outcome
 from bertkit.jobs.places import file_in_the_way
 from bertkit.jobs.scoring import EncodedPart, Scorer
 from bertkit.jobs.start import Machine
-from bertkit.labelled.rows import RowReport, TextRow
+from bertkit.labelled.rows import RowReport, TaggedRow, TextRow
 from bertkit.notices import hushed
 from bertkit.settings.commands import PredictSettings
 from bertkit.tasks.coverage import Coverage
@@ -133,7 +133,7 @@ def predicted(
             read = _windows(part.rows if lines is None else lines, machine)
             start = next(read, [])  # a file that is not there is told before the model is loaded
             with hushed("positive-label"):  # no f1 is counted here
-                scorer = scorer_of(folder, settings, task, kind, part, machine)
+                scorer = scorer_of(folder, settings, task, kind, part, machine, scored=False)
             scorer = replace(scorer, settings=kind_as_tuned(scorer.settings, folder, task.trained_as))
             coming = chain([start] if start else [], read)
             yield PartOnItsWay(part=part, windows=_predictions(scorer, part, coming, folder, settings, console))
@@ -181,7 +181,15 @@ def _predictions(
 
 def _unscored(rows: list[Any]) -> list[Any]:
     """The rows as a model reads them: a label that it does not know (a test part's ``?``) is handed on, and checked by nobody."""
-    return [replace(row, label=None) if isinstance(row, TextRow) else row for row in rows]
+    return [_without_gold(row) for row in rows]
+
+
+def _without_gold(row: Any) -> Any:
+    if isinstance(row, TextRow):
+        return replace(row, label=None)
+    if isinstance(row, TaggedRow) and row.scheme == "plain":  # entities are counted by what the model can name
+        return replace(row, tags=None)
+    return row
 
 
 def _places(settings: PredictSettings, task: Task, names: list[str]) -> dict[str, Path]:

@@ -177,3 +177,12 @@ class JudgesByRows(Protocol):
     def judged(self, task: Task, rows: Sequence[Any]) -> Task:
         """The task with the figures that such rows have, which is said where they are others than it declares."""
         ...
+
+
+@runtime_checkable
+class HandsGoldOn(Protocol):
+    """A kind whose labels are read off the rows' gold, which may be anything where nobody scores it."""
+
+    def labels_unscored(self, rows: Sequence[Any], task: Task, model_labels: Sequence[str] | None) -> Labels:
+        """The labels of a model that predicts such rows; gold that it does not have is no error."""
+        ...

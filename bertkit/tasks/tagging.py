@@ -114,6 +114,10 @@ class Tagging:
         """The tags by output; see :func:`bertkit.tasks.tagging_labels.tag_labels`."""
         return tag_labels(rows, task, model_labels, for_training=for_training)
 
+    def labels_unscored(self, rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str] | None) -> Labels:
+        """The same for rows that nobody scores: the last column of a test file may be no tag at all."""
+        return tag_labels(rows, task, model_labels, for_training=False, scored=False)
+
     def encode(
         self,
         rows: Sequence[TaggedRow],

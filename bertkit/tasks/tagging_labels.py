@@ -36,14 +36,16 @@ def judged(task: Task, rows: Sequence[TaggedRow]) -> Task:
     return replace(task, metrics=PLAIN_FIGURES)
 
 
-def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool) -> Labels:
+def tag_labels(
+    rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str] | None, *, for_training: bool, scored: bool = True
+) -> Labels:
     """``O`` and two IOB2 tags for each type in the rows (plain tags: as they stand), or the model's own where they serve.
 
     A model's names are spelled as the rows spell them: scorers tell ``B-PER`` from ``b-per``.
 
     Raises:
-        DataError: In training there are not two tags (exit 3). Not for training, and the model lacks a tag, with the row of the
-            first; but for the types of a published task's entities.
+        DataError: In training there are not two tags (exit 3). Not for training but ``scored``, and the model lacks a tag, with
+            the row of the first; but for the types of a published task's entities.
         ModelError: Not for training, and the model's labels have no names (exit 3).
     """
     scheme, found = _distinct(rows)
@@ -78,7 +80,7 @@ def tag_labels(rows: Sequence[TaggedRow], task: Task, model_labels: Sequence[str
     else:
         known = types_of(names)
         strange = [] if task.published else [tag for tag in found if not types_of([tag]) <= known]
-    if strange:
+    if strange and scored:
         raise unknown_tag(strange[0], *found[strange[0]], names)
     return Labels(names=names, problem="")
 

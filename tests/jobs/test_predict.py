@@ -344,3 +344,16 @@ def test_an_output_below_a_file_is_refused_before_the_work(bertkit: Call, traine
     refused = bertkit("predict", "sst2", "--model", trained, "--data", sst2, "--output", "file/below/out.jsonl")
     assert (refused.code, refused.report["error"]["kind"]) == (2, "folder")
     assert Path("file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("tag", ["?", "NN", "B-ORG", "B-X"])
+def test_tags_that_the_model_lacks_are_handed_on_where_nobody_scores(
+    bertkit: Call, make_model: MakeModel, tmp_path: Path, tag: str
+) -> None:
+    """A test file whose tags are hidden, or whose last column is another one."""
+    (tmp_path / "test.txt").write_text(f"good a {tag}\nbad b {tag}\n\nx c {tag}\n")
+    flags = ("--model", make_model("tagging", ("O", "B-X", "I-X")), "--test-file", "test.txt")
+    assert bertkit("predict", "tokens", *flags, "--output", "out/said.jsonl").code == 0
+    assert [record["gold"] for record in predictions(Path("out/said.jsonl"))] == [[tag, tag], [tag]]
+    assert len(Path("out/predictions.txt").read_text().split("\n\n")) == 2
+    assert bertkit("eval", "tokens", *flags, "--output", "evals").code == (0 if tag == "B-X" else 3)
