@@ -351,3 +351,13 @@ def test_two_processes_say_a_missed_gate_once(trained: Path, tmp_path: Path) -> 
     report = json.loads(done.stdout)
     assert (report["exit_code"], report["gates"][0]["value"]) == (7, pytest.approx(100 * 20 / 24))
     assert done.stderr.count("was not met") == 1
+
+
+def test_a_type_of_entities_may_have_any_name(bertkit: Call, tmp_path: Path) -> None:
+    """``country`` has ``count`` in it, and is none."""
+    (tmp_path / "gold.txt").write_text("a B-country\nb O\n\na B-country\n")
+    (tmp_path / "said.txt").write_text("a B-country\nb O\n\na O\n")
+    scored = ("eval", "tokens", "--test-file", "gold.txt", "--predictions", "said.txt", "--output", "out", "--min")
+    assert bertkit(*scored, "country_f1=60").code == 0
+    missed = bertkit(*scored, "country_f1=70")
+    assert (missed.code, missed.report["gates"][0]["message"]) == (7, "country_f1 is 66.67, below 70")
