@@ -113,19 +113,6 @@ def read_predictions(path: Path) -> dict[str, str]:
     return loaded
 
 
-def read_null_odds(path: Path) -> dict[str, float]:
-    """Reads an official file of null odds, ``{id: number}``: above the threshold, a question has no answer.
-
-    Raises:
-        DataError: It is something else.
-    """
-    loaded = load_json(path)
-    numbers = isinstance(loaded, dict) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in loaded.values())
-    if not numbers:
-        raise DataError('The file holds no null odds: {"id": number, …} is needed.', where=str(path))
-    return {key: float(value) for key, value in loaded.items()}
-
-
 @contextmanager
 def writing_json(path: Path) -> Iterator[Callable[[str, Any], None]]:
     """Hands out what writes a key with its value into one of the official files (predictions, n-best, null odds).

@@ -50,7 +50,9 @@ class SpanSettings(KindSettings):
     null_threshold: float = Field(0.0, description="Null odds above this give no answer; a difference of logits.")
 
     def tuned(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """The best threshold of null odds for F1, where questions might have no answer."""
+        """The best threshold of null odds for F1, where questions might have no answer and nobody forbids it."""
+        if self.null_answers is False:
+            return {}
         threshold = figures.get("best_null_threshold", figures.get("best_f1_thresh"))  # the latter alone: of an earlier bertkit
         if not isinstance(threshold, (int, float)) or isinstance(threshold, bool) or not math.isfinite(threshold):
             return {}

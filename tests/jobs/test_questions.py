@@ -132,19 +132,11 @@ def test_the_threshold_tuned_in_training_is_used_to_predict_and_never_to_evaluat
     bertkit("predict", "span", "--model", "run", "--test-file", "test.csv", "--output", "said.jsonl")
     again = bertkit("eval", "span", "--predictions", "predictions.json", "--test-file", "test.csv", "--output", "again")
     assert again.metrics["f1"] == pytest.approx(done["best_f1"])
-    other = bertkit(
-        "predict",
-        "span",
-        "--model",
-        "run",
-        "--test-file",
-        "test.csv",
-        "--output",
-        "said.jsonl",
-        "--set",
-        "kind.null_threshold=-1e9",
-    )
+    asked = ("predict", "span", "--model", "run", "--test-file", "test.csv", "--output", "said.jsonl", "--set")
+    other = bertkit(*asked, "kind.null_threshold=-1e9")
     assert other.warned("as-tuned") == [
         "As tuned on the validation part: null_answers True; --set kind.null_answers=… is another."
     ]
     assert {record["prediction"] for record in predictions(Path("said.jsonl"))} == {""}
+    assert not bertkit(*asked, "kind.null_answers=false").warned("as-tuned")
+    assert "" not in {record["prediction"] for record in predictions(Path("said.jsonl"))}

@@ -10,7 +10,6 @@ from bertkit.errors import DataError, MissingError
 from bertkit.labelled.rows import Answer, QuestionRow
 from bertkit.labelled.squad import (
     answer_fault,
-    read_null_odds,
     read_predictions,
     read_squad,
     squad_records,
@@ -165,15 +164,12 @@ def test_official_files_go_out_and_come_in(tmp_path: Path) -> None:
     path = write_json(tmp_path / "predictions.json", texts)
     assert read_predictions(path) == texts
     assert "中 é" in path.read_text(encoding="utf-8")
-    assert read_null_odds(write_json(tmp_path / "odds.json", {"1": -3, "2": 0.5})) == {"1": -3.0, "2": 0.5}
     for bad in ({"1": 3}, {"1": None}):
         with pytest.raises(DataError, match="no predictions"):
             read_predictions(write_json(tmp_path / "bad.json", bad))
     (tmp_path / "half.json").write_text('{"1": "a \\ud83d"}')
     with pytest.raises(DataError, match="The prediction of '1' holds half a surrogate pair"):
         read_predictions(tmp_path / "half.json")
-    with pytest.raises(DataError, match="no null odds"):
-        read_null_odds(write_json(tmp_path / "bad.json", {"1": True}))
     with pytest.raises(ValueError):
         write_json(tmp_path / "nan.json", {"1": float("nan")})
 

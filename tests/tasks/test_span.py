@@ -14,7 +14,7 @@ from bertkit.corpus.vocabulary import Flags
 from bertkit.corpus.wordpiece import WordPiece, load_wordpiece
 from bertkit.errors import DataError, UsageError
 from bertkit.labelled.rows import Answer, QuestionRow
-from bertkit.labelled.squad import read_null_odds, read_predictions
+from bertkit.labelled.squad import read_predictions
 from bertkit.metrics.squad import squad_scores
 from bertkit.notices import collecting
 from bertkit.tasks.labels import Labels
@@ -443,7 +443,7 @@ def test_null_odds_give_the_best_threshold_apart(tmp_path: Path) -> None:
     assert values["exact"] == 50.0  # threshold 0 takes both away
     assert (values["best_exact"], values["best_exact_thresh"]) == (100.0, 1.0)
     paths = KIND.write_official(tmp_path, said, rows, TASK, "validation")
-    assert read_null_odds(paths[-1]) == {"a": 1.0, "b": 2.0}
+    assert json.loads(paths[-1].read_text()) == {"a": 1.0, "b": 2.0}
     assert paths[-1].name == "null_odds.json"
 
 
