@@ -4,7 +4,7 @@ A few steps of `bertkit bench pretrain` run under torch's profiler, which gives 
 gives the speed. Then every product that a step asks for is made by itself, in the shapes and layouts of the step, over and over:
 a step cannot take less time than their sum, so that is the best that anything around them could reach.
 
-Command:  python recipes/bench/step_profile.py --size tiny [--batch-size 32] [--corpus text.txt --tokenizer vocab.txt]
+Command:  python recipes/bench/step_profile.py --size tiny [--batch-size 32] [--precision auto] [--corpus FILE --tokenizer FILE]
 Hardware: a CPU, otherwise idle.
 Time:     a minute; base two.
 Expected: one JSON line: shares of the time by kind, and as shares of a 2048 x 2048 x 2048 product what was reached and the floor.
@@ -89,6 +89,7 @@ def main() -> None:
     parser.add_argument("--size", default="mini")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--precision", default="fp32", choices=("fp32", "auto", "bf16"))
     parser.add_argument("--corpus", action="append", default=[])
     parser.add_argument("--tokenizer")
     parser.add_argument("--seconds", type=float, default=10.0)
@@ -100,14 +101,14 @@ def main() -> None:
             "dropout": given.dropout,
             "corpus": tuple(given.corpus),
             "tokenizer": {"path": given.tokenizer},
-            "device": {"device": "cpu", "precision": "fp32"},
+            "device": {"device": "cpu", "precision": given.precision},
         }
     )
     machine = Machine.of(settings.device)
     work = prepare(settings, Console(quiet=True), machine)
     (side,) = work.sides()
     side.run(given.seconds / 4)
-    ceiling = product_rate(machine.device, "fp32")
+    ceiling = product_rate(machine.device, machine.precision)
     plain = side.run(given.seconds)
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         began = time.perf_counter()
@@ -117,7 +118,7 @@ def main() -> None:
         whole = side.run(0.0)  # one step
     side.close()
     floor = products.seconds()
-    ceiling = max(ceiling, product_rate(machine.device, "fp32"))  # other guests of the machine slow it down now and then
+    ceiling = max(ceiling, product_rate(machine.device, machine.precision))  # other guests slow it down now and then
     own = {event.key: event.self_cpu_time_total / 1e6 for event in profiled.key_averages()}
     kinds = {kind: sum(own.pop(f"aten::{name}", 0.0) for name in names) / seen for kind, names in KINDS.items()}
     rest = sorted(own.items(), key=lambda item: -item[1])[:8]
@@ -131,6 +132,7 @@ def main() -> None:
             {
                 "size": given.size,
                 "dropout": given.dropout,
+                "precision": machine.precision,
                 "tokens_per_second": round(plain.units / plain.seconds),
                 "kinds": shares,
                 "largest of the rest": {name: round(seconds / seen, 4) for name, seconds in rest},
