@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bertkit.model.layers import keep_mask
+from bertkit.model.rows import selected, shapes_cost
 from bertkit.packed import PackedSequences
 
 _STEP = 16  # tokens: sequences of like length are padded to the longest of their step, by at most 15 tokens each
@@ -85,12 +86,13 @@ def _rectangle(packed: PackedSequences) -> Padded:
 def _grouped(packed: PackedSequences, heads: int) -> Layout:
     starts, lengths = packed.boundaries[:-1].long(), packed.boundaries.diff().long()
     steps = torch.div(lengths + _STEP - 1, _STEP, rounding_mode="floor")
+    few_shapes = shapes_cost(starts.device)
     head = torch.arange(heads)[:, None]  # [h, 1]
     groups, gathers, spreads, real_rows = [], [], [], []
     for step in sorted(set(steps.tolist())):
         members = steps == step
         own = lengths[members]
-        length = int(own.max())
+        length = step * _STEP if few_shapes else int(own.max())
         column = torch.arange(length)
         real = column < own[:, None]  # [g, n]
         token = starts[members][:, None] + torch.where(real, column, 0)  # [g, n]
@@ -153,12 +155,12 @@ def _weigh(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 class _Plain(torch.autograd.Function):
     """Two batched products with a softmax between them, and by hand the way back: a third fewer copies than autograd makes.
 
-    ``[T, 3, h, d]`` in, ``[T, h, d]`` out.
+    ``[T, 3, h, d]`` in, ``[T, h, d]`` out; rows behind the layout's tokens stay out of it and come out as zeros.
     """
 
     @staticmethod
     def forward(ctx: Any, fused: Tensor, layout: Layout, dropout: float) -> Tensor:
-        tokens, _, heads, width = fused.shape
+        rows, _, heads, width = fused.shape
         laid = fused.reshape(-1, width).index_select(0, layout.gather)
         result = laid.new_empty(layout.spread.shape[0], width)
         kept = []
@@ -174,13 +176,13 @@ class _Plain(torch.autograd.Function):
             kept.append(_Kept(weights, keep))
         ctx.layout, ctx.kept = layout, kept
         ctx.save_for_backward(laid)
-        return result.index_select(0, layout.back).view(tokens, heads, width)
+        return selected(result, layout.back, rows * heads).view(rows, heads, width)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         layout: Layout = ctx.layout
         (laid,) = ctx.saved_tensors
-        tokens, heads, width = grad.shape
+        rows, heads, width = grad.shape
         slope = grad.reshape(-1, width).index_select(0, layout.spread)
         if layout.padding is not None:
             slope.index_fill_(0, layout.padding, 0.0)
@@ -196,7 +198,7 @@ class _Plain(torch.autograd.Function):
             steep = torch._softmax_backward_data(steep, weights, -1, weights.dtype).to(q.dtype)
             _product(steep, k, width**-0.5, to_q)
             _product(steep.transpose(1, 2), q, width**-0.5, to_k)
-        return made.index_select(0, layout.scatter).view(tokens, 3, heads, width), None, None
+        return selected(made, layout.scatter, rows * 3 * heads).view(rows, 3, heads, width), None, None
 
 
 def _padded(fused: Tensor, layout: Padded, dropout: float) -> Tensor:

@@ -3,7 +3,8 @@
 In come ids, out come hidden states; labels, losses and files are others' business (Devlin et al. 2019; google-research/bert).
 
 Shapes: T tokens, S sequences, L the longest of them, H the width, h heads, P chosen positions, V the vocabulary's size
-(V' where it is rounded up to a multiple of 64, which matrix units like).
+(V' where it is rounded up to a multiple of 64, which matrix units like); R rows that products are made over, T or a little
+more (see :mod:`bertkit.model.rows`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bertkit.model.attention import Layout, Padded, attend_fused, attention_weig
 from bertkit.model.config import EncoderConfig
 from bertkit.model.hidden import Hidden
 from bertkit.model.layers import Embedding, Linear, add_dropped, draw_weights, dropout, kept
+from bertkit.model.rows import lengthened, rows_for, shortened
 from bertkit.notices import say
 from bertkit.packed import PackedSequences
 
@@ -83,11 +85,11 @@ class Layer(nn.Module):
         self.norm = nn.LayerNorm(width, eps=epsilon)
 
     def fused(self, states: Tensor) -> Tensor:
-        """Queries, keys and values, ``[T, 3, h, d]``."""
+        """Queries, keys and values, ``[R, 3, h, d]``."""
         return self.qkv(states).view(states.shape[0], 3, self.heads, -1)  # type: ignore[no-any-return]
 
     def context(self, states: Tensor, packed: PackedSequences, layout: Layout | Padded | None) -> Tensor:
-        """``[T, H]``: what each token gathers from its sequence."""
+        """``[R, H]``: what each token gathers from its sequence."""
         share = self.attention_dropout if self.training else 0.0
         return attend_fused(self.fused(states), packed, dropout=share, layout=layout).reshape(states.shape)
 
@@ -109,7 +111,7 @@ class Layer(nn.Module):
         return self.norm(add_dropped(states, self.down(inner), self.dropout, self.training))  # type: ignore[no-any-return]
 
     def forward(self, states: Tensor, packed: PackedSequences, layout: Layout | Padded | None) -> Tensor:
-        """``[T, H]`` to ``[T, H]``."""
+        """``[R, H]`` to ``[R, H]``."""
         return self.finish(self.context(states, packed, layout), states)
 
 
@@ -200,7 +202,7 @@ class Encoder(nn.Module):
             self.words.weight[self.pad_id] = 0.0
 
     def embed(self, packed: PackedSequences) -> Tensor:
-        """``[T, H]``: the sum of word, position and segment embeddings, normed, with dropout.
+        """``[R, H]``: the sum of word, position and segment embeddings, normed, with dropout.
 
         Raises:
             InputError: A sequence is longer than the positions; both numbers are named.
@@ -210,13 +212,14 @@ class Encoder(nn.Module):
                 f"A text has {packed.longest} tokens, but the model has {self.positions.num_embeddings} positions.",
                 hint=f"Cut the text, or use windows of at most {self.positions.num_embeddings} tokens.",
             )
-        words = F.embedding(packed.input_ids, self.words.weight, padding_idx=self.pad_id)
-        summed = words + self._segments(packed) + self.positions(packed.position_ids)
+        rows = rows_for(packed.tokens, packed.input_ids.device)
+        words = F.embedding(lengthened(packed.input_ids, rows), self.words.weight, padding_idx=self.pad_id)
+        summed = words + self._segments(packed, rows) + self.positions(lengthened(packed.position_ids, rows))
         return dropout(self.norm(summed), self.dropout, self.training)
 
-    def _segments(self, packed: PackedSequences) -> Tensor:
+    def _segments(self, packed: PackedSequences, rows: int) -> Tensor:
         if self.types.num_embeddings > 1:
-            return self.types(packed.token_type_ids)  # type: ignore[no-any-return]
+            return self.types(lengthened(packed.token_type_ids, rows))  # type: ignore[no-any-return]
         if not self._one_segment_checked:
             # Waits for the device once, in the first batch; on the CPU until there is something to say.
             second = bool(packed.token_type_ids.any())
@@ -237,8 +240,11 @@ class Encoder(nn.Module):
 
         def finish(positions: Tensor | None) -> Tensor:
             if positions is None:
-                return self._run_part(last.finish, context, states)
-            return self._run_part(last.finish, context.index_select(0, positions), states.index_select(0, positions))
+                return shortened(self._run_part(last.finish, context, states), packed.tokens)
+            count = positions.shape[0]
+            here = lengthened(positions, rows_for(count, positions.device))
+            finished = self._run_part(last.finish, context.index_select(0, here), states.index_select(0, here))
+            return shortened(finished, count)
 
         return Hidden(packed=packed, words=self.words.weight, vocab_size=self.vocab_size, _finish=finish)
 
@@ -275,19 +281,20 @@ class Encoder(nn.Module):
                 )
             packed = PackedSequences.from_padded(packed, attention_mask, token_type_ids)
         layout = layout_of(packed, self.heads)
+        tokens = packed.tokens
         states = self.embed(packed)
-        passed, weights = [states], []
+        passed, weights = [shortened(states, tokens)], []
         for layer in self.layers:
             assert isinstance(layer, Layer)
             if attentions:
-                weights.append(attention_weights(layer.fused(states), packed))
+                weights.append(attention_weights(shortened(layer.fused(states), tokens), packed))
             states = self._run_part(layer, states, packed, layout)
-            passed.append(states)
+            passed.append(shortened(states, tokens))
         return Hidden(
             packed=packed,
             words=self.words.weight,
             vocab_size=self.vocab_size,
             attentions=tuple(weights),
             layers=tuple(passed) if layers else (),
-            _states=states,
+            _states=passed[-1],
         )

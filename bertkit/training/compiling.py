@@ -24,8 +24,8 @@ Became = Literal["on", "off"]
 def resolve(asked: Asked, device: torch.device) -> Became:
     """What ``asked`` becomes on ``device``.
 
-    ``auto`` is off. On a CPU with AVX2 the compiled parts gained nothing at width 512, at 128 the measurements do not tell,
-    and compiling took 10 to 53 seconds of a start (docs/speed.md); with AVX512 and on CUDA nobody has measured them.
+    ``auto`` is off. On a CPU with AVX2 the compiled parts gained nothing at width 512, at 128 the measurements do not tell, with
+    AVX512-BF16 they gained nothing, and compiling took 10 to 53 seconds of a start (docs/speed.md); CUDA was not measured.
     """
     if asked != "on":
         return "off"
