@@ -42,7 +42,7 @@ class Head(nn.Module):
 
 
 class Scoring(Linear):
-    """The last product of a head, whose outputs are compared with one another: in fp32 at least, under autocast too.
+    """The last product of a head, whose outputs are compared with one another: in its weights' own numbers, under autocast too.
 
     bf16 keeps eight bits of a score: one question in ten had two best candidates, and the first was taken.
     """
@@ -50,7 +50,7 @@ class Scoring(Linear):
     def forward(self, states: Tensor) -> Tensor:
         """``[N, H]`` to ``[N, K]``."""
         with torch.autocast(states.device.type, enabled=False):
-            return super().forward(wide(states))
+            return super().forward(states.to(self.weight.dtype))
 
 
 class Pooler(nn.Module):

@@ -196,6 +196,8 @@ def test_scores_that_are_compared_are_fp32_under_autocast(head: str) -> None:
         scores = model.outputs(pack(*[3] * 150))
     assert scores.dtype == torch.float32
     assert len(scores[:, 0].unique()) > len(scores[:, 0].bfloat16().unique())
+    with torch.no_grad():  # a whole model in bf16 stays one
+        assert model.to(torch.bfloat16).outputs(pack(3, 4)).dtype == torch.bfloat16
 
 
 def test_the_output_bias_starts_at_the_unigram() -> None:
