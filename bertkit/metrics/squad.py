@@ -125,10 +125,11 @@ def squad_scores(
         if part:
             out |= {f"{name}_{key}": value for key, value in _averages(final, part).items()}
     if null_odds is not None:
-        for place, name in enumerate(("exact", "f1")):
-            best = best_threshold({key: pair[place] for key, pair in raw.items()}, predictions, null_odds, answered)
-            out |= {f"best_{name}": best.score, f"best_{name}_thresh": best.at}
-        out["best_null_threshold"] = best.between  # of F1, the last
+        exact, f1 = (
+            best_threshold({key: pair[place] for key, pair in raw.items()}, predictions, null_odds, answered) for place in (0, 1)
+        )
+        out |= {"best_exact": exact.score, "best_exact_thresh": exact.at, "best_f1": f1.score, "best_f1_thresh": f1.at}
+        out["best_null_threshold"] = f1.between
     return out
 
 
@@ -141,7 +142,7 @@ class BestThreshold(NamedTuple):
         at: The threshold as evaluate-v2.0 reports it: the odds of the last question that keeps its answer, which a change in
             their last digit takes away; 0 where it is best that none has an answer, whatever the odds.
         between: A threshold that gives the best average that one can give: the middle between two questions' odds, one unit
-            of logits beyond the first or the last. Logits of bf16 are so coarse that many odds are equal.
+            of logits beyond the first or the last. Odds made from logits in half precision are often equal.
     """
 
     score: float

@@ -21,7 +21,7 @@ from bertkit.model.layers import keep_mask
 from bertkit.model.rows import selected, shapes_cost
 from bertkit.packed import PackedSequences
 
-_STEP = 16  # tokens: sequences of like length are padded to the longest of their step, by at most 15 tokens each
+_STEP = 16  # tokens: sequences of like length are padded to the longest of their step, by at most 15 tokens each (or to the step)
 _NEVER = torch.finfo(torch.float32).min
 
 

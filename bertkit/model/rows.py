@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_COUNTS = 32  # between a power of two and the next: at most 3 % of the rows are added
+_COUNTS = 32  # between a power of two and the next: from 256 rows on at most 3 % are added
 _LEAST = 8
 
 
